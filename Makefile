@@ -1,0 +1,54 @@
+# Every target makes .venv from requirements.lock by itself: with uv when it is installed, else with plain venv and pip.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+JOBS ?= auto
+
+.PHONY: help setup demo test check bench docs lock fmt clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
+
+setup: .venv/.installed ## make .venv from requirements.lock
+
+.venv/.installed: requirements.lock pyproject.toml
+	@if command -v uv >/dev/null 2>&1; then \
+	  test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) .venv; \
+	  uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock && \
+	  uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .; \
+	else \
+	  test -x $(BIN)/python || $(PYTHON) -m venv .venv; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; \
+	fi
+	@touch $@
+
+demo: setup ## the main job on the embedded world: a claim becomes a node, and is taken down again
+	@$(BIN)/karpenter-linode simulate examples/one-gpu --seed 7
+
+test: setup ## all tests
+	@$(BIN)/python -m pytest -n $(JOBS) -q
+
+check: setup ## format, lint, types, layers
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: setup ## measure; prints a table with the machine named
+	@$(BIN)/python bench/run.py
+
+docs: setup ## build the documentation into site/
+	@$(BIN)/mkdocs build --strict --quiet
+
+fmt: setup ## format the tree and apply safe fixes
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+lock: ## resolve requirements.lock again (needs uv)
+	uv pip compile pyproject.toml --group dev --group docs --universal --python-version 3.11 \
+	  --generate-hashes --no-header --quiet -o requirements.lock
+
+clean: ## remove what the targets made
+	rm -rf .venv site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""karpenter-linode: a Karpenter-compatible node autoscaler for Linode Kubernetes Engine."""

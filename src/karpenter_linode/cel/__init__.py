@@ -1,0 +1,1 @@
+"""The Common Expression Language as Kubernetes device selectors use it. Knows nothing of devices or pods."""

@@ -1,0 +1,1 @@
+"""The mirrored cluster: events in, immutable snapshots out."""

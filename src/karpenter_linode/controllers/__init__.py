@@ -1,0 +1,1 @@
+"""Asyncio loops that join cluster, deciders and ports. Nothing clever lives here."""

@@ -1,0 +1,1 @@
+"""Pure deciders that remove nodes."""

@@ -1,0 +1,1 @@
+"""Renders Reason trees and Solutions: text, JSON."""

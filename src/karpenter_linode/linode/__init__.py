@@ -1,0 +1,1 @@
+"""Adapter: Linode API client, plan and price tables, LKE pools, the CloudProvider."""

@@ -1,0 +1,1 @@
+"""Wiring of controllers and adapters."""

@@ -1,0 +1,1 @@
+"""Pure scheduling: a Problem in, a Solution out."""
