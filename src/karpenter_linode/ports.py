@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from msgspec import Struct, field
@@ -14,8 +15,6 @@ from karpenter_linode.model.meta import KubeObject
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-    from datetime import datetime
-
     from karpenter_linode.model.instance_type import InstanceType
     from karpenter_linode.model.karpenter import NodeClaim, NodePool
 
@@ -271,4 +270,24 @@ class Metrics(Protocol):
 
     def set_gauge(self, name: str, labels: Mapping[str, str], value: float) -> None:
         """Set a gauge."""
+        ...
+
+
+class Logger(Protocol):
+    """Structured log lines: a contract message and fields. structlog's bound loggers satisfy it."""
+
+    def debug(self, event: str, **fields: Any) -> Any:
+        """Upstream's V(1)."""
+        ...
+
+    def info(self, event: str, **fields: Any) -> Any:
+        """Info level."""
+        ...
+
+    def warning(self, event: str, **fields: Any) -> Any:
+        """Warning level."""
+        ...
+
+    def error(self, event: str, **fields: Any) -> Any:
+        """Error level; the cause goes into the field ``error``."""
         ...

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.model import codec, core, karpenter, resource
-from karpenter_linode.model.meta import KubeObject
+
+if TYPE_CHECKING:
+    from karpenter_linode.model.meta import KubeObject
 
 KINDS: Final[tuple[type[KubeObject], ...]] = (
     core.Pod,

@@ -57,7 +57,7 @@ class Quantity:
         raise AttributeError(msg)
 
     @staticmethod
-    def parse(text: str | int | float) -> Quantity:
+    def parse(text: str | float) -> Quantity:
         """Read a quantity.
 
         Args:

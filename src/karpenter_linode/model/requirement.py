@@ -104,8 +104,7 @@ class Requirement:
             gte, lte = _greatest(self.gte, other.gte), _least(self.lte, other.lte)
             return gte is None or lte is None or gte <= lte
         if not self.complement and not other.complement:
-            if self.gte is None and self.lte is None and other.gte is None and other.lte is None:
-                return not self.values.isdisjoint(other.values)
+            return not self.values.isdisjoint(other.values)  # bounds live on complements only
         concrete, rest = (other, self) if self.complement else (self, other)
         return any(rest.has(value) and _within(value, concrete.gte, concrete.lte) for value in concrete.values)
 

@@ -1,4 +1,4 @@
-"""Sets of requirements, one for each label key, and whether two sets can meet (spec/karpenter-scheduling.md 3.3 to 3.6).
+"""Sets of requirements, one for each label key, and whether two can meet (spec/karpenter-scheduling.md 3.3 to 3.6).
 
 The algebra stands in ``model`` because devices (``dra``) and pods (``scheduling``) are both placed with it.
 """
@@ -44,13 +44,7 @@ class Requirements:
 
     def add(self, *requirements: Requirement) -> Requirements:
         """These and more; a key that is already there is intersected."""
-        merged = Requirements()
-        by_key = dict(self._by_key)
-        for item in requirements:
-            present = by_key.get(item.key)
-            by_key[item.key] = item if present is None else present.intersection(item)
-        merged._by_key = by_key
-        return merged
+        return Requirements((*self._by_key.values(), *requirements))
 
     def merge(self, other: Requirements) -> Requirements:
         """Both sets at once."""
@@ -60,15 +54,11 @@ class Requirements:
 
     def replace(self, item: Requirement) -> Requirements:
         """The same set with one key set to exactly this requirement."""
-        changed = Requirements()
-        changed._by_key = {**self._by_key, item.key: item}
-        return changed
+        return Requirements({**self._by_key, item.key: item}.values())
 
     def without(self, *keys: str) -> Requirements:
         """The same set with some keys left open."""
-        changed = Requirements()
-        changed._by_key = {key: item for key, item in self._by_key.items() if key not in keys}
-        return changed
+        return Requirements(item for key, item in self._by_key.items() if key not in keys)
 
     def get(self, key: str) -> Requirement:
         """The requirement on a key; ``Exists`` where there is none."""
