@@ -14,7 +14,8 @@ from karpenter_linode.model.core import ResourceList
 from karpenter_linode.model.meta import KubeObject
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
     from karpenter_linode.model.instance_type import InstanceType
     from karpenter_linode.model.karpenter import NodeClaim, NodePool
 
@@ -78,7 +79,7 @@ class Listing(Struct, Generic[T], frozen=True):
 
 
 class WatchEvent(Struct, Generic[T], frozen=True):
-    """A change: ``ADDED``, ``MODIFIED``, ``DELETED`` (with the last state) or ``BOOKMARK`` (only a resource version)."""
+    """A change; ``DELETED`` carries the last state, ``BOOKMARK`` only a resource version."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
     object: T | None
@@ -108,7 +109,7 @@ class KubeApi(Protocol):
         self,
         kind: type[T],
         name: str,
-        patch: Mapping[str, Any] | list[Any],
+        patch: Mapping[str, Any] | Sequence[Any],
         *,
         namespace: str = "",
         subresource: str = "",

@@ -1,4 +1,7 @@
-"""``karpenter.sh/v1`` (spec/karpenter-scheduling.md 6) and ``karpenter.k8s.linode/v1alpha1`` (spec/linode-provider.md 1)."""
+"""``karpenter.sh/v1`` and ``karpenter.k8s.linode/v1alpha1``.
+
+Sources: spec/karpenter-scheduling.md 6, spec/linode-provider.md 1.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Kubernetes ``Quantity``: an exact amount, held as a whole number of nano-units.
 
-Grammar, rounding, limits and canonical form follow k8s.io/apimachinery ``resource.Quantity``: nothing finer than one nano
-is kept (rounded away from zero), amounts outside +-(2^63 - 1) are capped, and the written form uses the largest suffix
-that leaves a whole number.
+Grammar, rounding, limits and canonical form follow k8s.io/apimachinery ``resource.Quantity``: nothing finer than one
+nano is kept (rounded away from zero), amounts outside +-(2^63 - 1) are capped, and the written form uses the largest
+suffix that leaves a whole number.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Quantity:
         return Quantity(self.nano - other.nano, self.notation)
 
 
-def _number_text(number: float) -> str:
+def _number_text(number: object) -> str:
     if isinstance(number, bool):
         msg = f"quantity expected, found the boolean {str(number).lower()}"
         raise QuantityError(msg)

@@ -18,7 +18,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 
 
 class RequirementError(ValueError):
-    """A requirement cannot be read: unknown operator, or a bound that is no integer. The message names key and value."""
+    """A requirement cannot be read: unknown operator or a bound that is no integer. Names key and value."""
 
 
 class Requirement:

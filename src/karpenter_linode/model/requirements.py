@@ -48,9 +48,9 @@ class Requirements:
 
     def merge(self, other: Requirements) -> Requirements:
         """Both sets at once."""
-        if not other._by_key:
+        if not len(other):
             return self
-        return self.add(*other._by_key.values()) if self._by_key else other
+        return self.add(*other) if self._by_key else other
 
     def replace(self, item: Requirement) -> Requirements:
         """The same set with one key set to exactly this requirement."""
@@ -83,10 +83,11 @@ class Requirements:
 
     def intersects(self, other: Requirements) -> bool:
         """Whether no key that both constrain rules the other out (spec 3.4, ``Intersects``)."""
-        small, large = (self, other) if len(self._by_key) <= len(other._by_key) else (other, self)
-        large_by_key = large._by_key
-        for key, item in small._by_key.items():
-            opposite = large_by_key.get(key)
+        small, large = self._by_key, other._by_key
+        if len(large) < len(small):
+            small, large = large, small
+        for key, item in small.items():
+            opposite = large.get(key)
             if opposite is not None and not _meet(item, opposite):
                 return False
         return True
