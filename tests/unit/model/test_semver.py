@@ -5,7 +5,10 @@ import pytest
 from karpenter_linode.model.semver import SemVer, SemVerError
 
 # semver.org 2.0.0, section 11: each precedes the next
-ORDERED = "1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta 1.0.0-beta.2 1.0.0-beta.11 1.0.0-rc.1 1.0.0 1.0.1 1.10.0 2.0.0"
+ORDERED = (
+    "1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta 1.0.0-beta.2 1.0.0-beta.11"
+    " 1.0.0-rc.1 1.0.0 1.0.1 1.10.0 2.0.0"
+)
 
 
 def test_precedence_follows_the_standard() -> None:
