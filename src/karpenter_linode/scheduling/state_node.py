@@ -1,0 +1,144 @@
+"""A node as scheduling sees it: what counts from its Node, what from its NodeClaim (spec/karpenter-scheduling.md 1.15)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from karpenter_linode.model import labels
+from karpenter_linode.model.quantity import NANO
+from karpenter_linode.scheduling import resources as res
+from karpenter_linode.scheduling.pods import is_terminal
+from karpenter_linode.scheduling.taints import is_ephemeral, without
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from karpenter_linode.model.core import Node, Pod, Taint
+    from karpenter_linode.model.karpenter import NodeClaim
+    from karpenter_linode.scheduling.problem import StateNode
+    from karpenter_linode.scheduling.resources import Resources
+
+_TRUE = "true"
+
+
+class NodeView:
+    """Derived properties of a ``StateNode``; computed once, never changed.
+
+    Args:
+        state: a Node, a NodeClaim, or both.
+    """
+
+    def __init__(self, state: StateNode) -> None:
+        self.state = state
+        self.node: Node | None = state.node
+        self.node_claim: NodeClaim | None = state.node_claim
+
+    @property
+    def managed(self) -> bool:
+        """Whether a NodeClaim stands behind it."""
+        return self.node_claim is not None
+
+    @cached_property
+    def registered(self) -> bool:
+        """Whether the Node speaks for itself; an unmanaged one always does."""
+        return not self.managed or self._node_label(labels.REGISTERED) == _TRUE
+
+    @cached_property
+    def initialized(self) -> bool:
+        """Whether the node is ready for pods; an unmanaged one always is."""
+        return not self.managed or self._node_label(labels.INITIALIZED) == _TRUE
+
+    @cached_property
+    def name(self) -> str:
+        """The NodeClaim's name until the Node is registered, then the Node's."""
+        return self._spokesman.name
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """Labels of whichever object speaks for the node."""
+        return self._spokesman.metadata.labels
+
+    @cached_property
+    def annotations(self) -> dict[str, str]:
+        """Annotations of whichever object speaks for the node."""
+        return self._spokesman.metadata.annotations
+
+    @cached_property
+    def hostname(self) -> str:
+        """The hostname label, else the name."""
+        return self.labels.get(labels.HOSTNAME) or self.name
+
+    @property
+    def node_pool(self) -> str:
+        """The NodePool it belongs to, or "" ."""
+        return self.labels.get(labels.NODEPOOL, "")
+
+    @property
+    def instance_type(self) -> str:
+        """The plan it runs on, or ""."""
+        return self.labels.get(labels.INSTANCE_TYPE, "")
+
+    @cached_property
+    def provider_id(self) -> str:
+        """The cloud's id for it, or ""."""
+        if self.node is not None and self.node.spec.provider_id:
+            return self.node.spec.provider_id
+        return self.node_claim.status.provider_id if self.node_claim is not None else ""
+
+    @cached_property
+    def taints(self) -> tuple[Taint, ...]:
+        """Taints that pods must tolerate; while a managed node starts, those that will vanish are left out."""
+        claim = self.node_claim
+        if claim is not None and (self.node is None or not self.registered):
+            taints = claim.spec.taints
+        else:
+            taints = self.node.spec.taints if self.node is not None else ()
+        if claim is None or self.initialized:
+            return taints
+        return without((taint for taint in taints if not is_ephemeral(taint)), claim.spec.startup_taints)
+
+    @cached_property
+    def capacity(self) -> Resources:
+        """Capacity in nano-units, with one unit of ``nodes``."""
+        node = res.from_resource_list(self.node.status.capacity) if self.node is not None else {}
+        claim = res.from_resource_list(self.node_claim.status.capacity) if self.node_claim is not None else {}
+        return {**self._reported(node, claim), labels.NODES_RESOURCE: NANO}
+
+    @cached_property
+    def allocatable(self) -> Resources:
+        """Allocatable in nano-units."""
+        node = res.from_resource_list(self.node.status.allocatable) if self.node is not None else {}
+        claim = res.from_resource_list(self.node_claim.status.allocatable) if self.node_claim is not None else {}
+        return self._reported(node, claim)
+
+    def available(self, bound_pods: Iterable[Pod]) -> Resources:
+        """Allocatable less what pods on the node ask for; finished pods ask for nothing.
+
+        Args:
+            bound_pods: the pods of this node.
+        """
+        return res.subtract(self.allocatable, res.total(map(res.pod_requests, _unfinished(bound_pods))))
+
+    @property
+    def _spokesman(self) -> Node | NodeClaim:
+        if self.node is not None and self.registered:
+            return self.node
+        if self.node_claim is not None:
+            return self.node_claim
+        msg = "a state node needs a Node or a NodeClaim, found neither"
+        raise ValueError(msg)
+
+    def _node_label(self, key: str) -> str:
+        return self.node.metadata.labels.get(key, "") if self.node is not None else ""
+
+    def _reported(self, node: Resources, claim: Resources) -> Resources:
+        if self.initialized:
+            return node
+        if self.node is None:
+            return claim
+        return {**node, **{name: amount for name, amount in claim.items() if not node.get(name)}}
+
+
+def _unfinished(pods: Iterable[Pod]) -> Iterable[Pod]:
+    return (pod for pod in pods if not is_terminal(pod))
