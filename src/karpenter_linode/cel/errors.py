@@ -1,0 +1,57 @@
+"""What can go wrong with an expression: it does not compile, it fails on a value, or it costs too much."""
+
+from __future__ import annotations
+
+
+class CelError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class CompileError(CelError):
+    """The text is no valid expression for its environment.
+
+    Args:
+        message: what is wrong, without the position.
+        text: the whole expression.
+        offset: where, in code points from the start.
+    """
+
+    def __init__(self, message: str, text: str, offset: int) -> None:
+        self.message = message
+        self.text = text
+        self.offset = min(max(offset, 0), len(text))
+        before = text[: self.offset]
+        self.line = before.count("\n") + 1
+        self.column = self.offset - (before.rfind("\n") + 1) + 1
+        super().__init__(f"{self.line}:{self.column}: {message}")
+
+    def render(self) -> str:
+        """The message, the line it is about and a caret below the place."""
+        line = self.text.split("\n")[self.line - 1]
+        indent = "".join("\t" if char == "\t" else " " for char in line[: self.column - 1])
+        return f"{self.line}:{self.column}: {self.message}\n | {line}\n | {indent}^"
+
+
+class EvaluationError(CelError):
+    """The expression failed on the values it was given; ``&&``, ``||``, ``all`` and ``exists`` may absorb it."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+        super().__init__(message)
+
+
+class CostLimitExceededError(EvaluationError):
+    """The evaluation used up its cost limit. Never absorbed."""
+
+    def __init__(self) -> None:
+        super().__init__("operation cancelled: actual cost limit exceeded")
+
+
+def no_such_overload() -> EvaluationError:
+    """The error for operands of kinds that an operation does not take."""
+    return EvaluationError("no such overload")
+
+
+def no_such_key(key: object) -> EvaluationError:
+    """The error for a key that a map does not have."""
+    return EvaluationError(f"no such key: {key}")
