@@ -1,0 +1,78 @@
+"""Reason trees as indented branches. Brothers that say the same are told once, with all their names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from karpenter_linode.explain.text import Line, names
+
+if TYPE_CHECKING:
+    from karpenter_linode.model.reason import Reason
+
+
+def reason_lines(reason: Reason, indent: str = "") -> list[Line]:
+    """A tree in text.
+
+    Args:
+        reason: the root.
+        indent: put before every line.
+    """
+    lines = [Line(f"{indent}{headline(reason)}")]
+    _add_children(reason.children, indent, lines)
+    return lines
+
+
+def headline(reason: Reason) -> str:
+    """Subject and message of one node: ``plan g2-gpu-rtx4000a1-s: predicts 1 device, 2 asked``."""
+    return _headline(reason, [reason.subject] if reason.subject else [])
+
+
+def reason_data(reason: Reason) -> dict[str, Any]:
+    """A tree as plain data; empty members are left out."""
+    data: dict[str, Any] = {"code": reason.code, "message": reason.message}
+    if reason.subject:
+        data["subject"] = reason.subject
+    if reason.facts:
+        data["facts"] = dict(reason.facts)
+    if reason.children:
+        data["children"] = [reason_data(child) for child in reason.children]
+    return data
+
+
+def _headline(reason: Reason, subjects: list[str]) -> str:
+    unsaid = [f"{name} {value}" for name, value in reason.facts if value and value not in reason.message]
+    facts = f" ({', '.join(unsaid)})" if unsaid else ""
+    who = f"{_joined(subjects)}: " if subjects and not _told(subjects, reason.message) else ""
+    return f"{who}{reason.message}{facts}"
+
+
+def _told(subjects: list[str], message: str) -> bool:
+    """Whether the message already begins with the only subject."""
+    return len(subjects) == 1 and message.startswith(subjects[0])
+
+
+def _joined(subjects: list[str]) -> str:
+    """``plan a`` and ``plan b`` as ``plans a, b``."""
+    first, _, _ = subjects[0].partition(" ")
+    if len(subjects) > 1 and all(subject.startswith(f"{first} ") for subject in subjects):
+        return f"{len(subjects)} {first}s {names([subject[len(first) + 1 :] for subject in subjects])}"
+    return names(subjects)
+
+
+def _add_children(children: tuple[Reason, ...], indent: str, lines: list[Line]) -> None:
+    groups = _alike(children)
+    for index, (reason, subjects) in enumerate(groups):
+        last = index == len(groups) - 1
+        lines.append(Line(f"{indent}{'└─ ' if last else '├─ '}{_headline(reason, subjects)}"))
+        _add_children(reason.children, indent + ("   " if last else "│  "), lines)
+
+
+def _alike(children: tuple[Reason, ...]) -> list[tuple[Reason, list[str]]]:
+    """Brothers that differ in their subject only, together; in the order of the first of each."""
+    groups: dict[tuple[Any, ...], tuple[Reason, list[str]]] = {}
+    for child in children:
+        key = (child.code, child.message, child.facts, child.children)
+        _, subjects = groups.setdefault(key, (child, []))
+        if child.subject and child.subject not in subjects:
+            subjects.append(child.subject)
+    return list(groups.values())

@@ -1,0 +1,164 @@
+"""A Solution in text and as plain data: what will be built, for whom, at what price, and what has no place and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from karpenter_linode.explain.reasons import headline, reason_data, reason_lines
+from karpenter_linode.explain.text import Line, counted, dollars, money, names, table
+from karpenter_linode.model.kinds import to_manifest
+from karpenter_linode.model.reason import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karpenter_linode.scheduling.problem import (
+        ClaimPlacement,
+        DeviceChoice,
+        PlannedNodeClaim,
+        PodRef,
+        Solution,
+        Unplaced,
+    )
+
+_HEADER: Final = ("NODECLAIM", "NODEPOOL", "PLAN", "PRICE/H", "PODS", "DEVICES")
+
+
+def solution_lines(solution: Solution, *, explain: bool = False) -> list[Line]:
+    """A solution for people.
+
+    Args:
+        solution: the answer.
+        explain: also tell for each new NodeClaim which devices its claims get and why other plans are out.
+    """
+    lines = [_summary(solution)]
+    if solution.new_node_claims:
+        lines += [Line(), *table(_HEADER, [_row(claim, solution) for claim in solution.new_node_claims])]
+        for claim in solution.new_node_claims if explain else ():
+            lines += [Line(), *_detail(claim, solution)]
+    if solution.existing:
+        rows = [(place.node, names([pod.key for pod in place.pods])) for place in solution.existing]
+        lines += [Line(), *table(("EXISTING NODE", "PODS"), rows)]
+    for reason, pods in _same_reason(solution.unplaced):
+        lines += [Line(), *_unplaced(reason, pods)]
+    for reason in solution.notes:
+        lines += [Line(), *reason_lines(reason)]
+    return lines
+
+
+def solution_data(solution: Solution) -> dict[str, Any]:
+    """A solution for machines: plain data, always the same members in the same order."""
+    return {
+        "placed": not solution.unplaced,
+        "summary": {
+            "newNodes": len(solution.new_node_claims),
+            "placedPods": _placed(solution),
+            "unplacedPods": len(solution.unplaced),
+            "pricePerHour": dollars(_price(solution)),
+        },
+        "newNodeClaims": [_claim_data(claim, solution) for claim in solution.new_node_claims],
+        "existing": [{"node": place.node, "pods": [pod.key for pod in place.pods]} for place in solution.existing],
+        "unplaced": [{"pod": item.pod.key, "reason": reason_data(item.reason)} for item in solution.unplaced],
+        "resourceClaims": [_placement_data(placement) for placement in solution.claims],
+        "notes": [reason_data(reason) for reason in solution.notes],
+    }
+
+
+def _price(solution: Solution) -> int:
+    return sum(claim.price for claim in solution.new_node_claims)
+
+
+def _placed(solution: Solution) -> int:
+    new = sum(len(claim.pods) for claim in solution.new_node_claims)
+    return new + sum(len(place.pods) for place in solution.existing)
+
+
+def _summary(solution: Solution) -> Line:
+    placed, unplaced, new = _placed(solution), len(solution.unplaced), len(solution.new_node_claims)
+    if not placed and not unplaced:
+        return Line("no pods to place", "title")
+    parts = [counted(new, "new node") + (f" at {money(_price(solution))} per hour" if new else "")]
+    parts.append(f"{counted(placed, 'pod')} placed")
+    if unplaced:
+        parts.append(f"{counted(unplaced, 'pod')} not placed")
+    return Line(", ".join(parts), "bad" if unplaced else "good")
+
+
+def _row(claim: PlannedNodeClaim, solution: Solution) -> tuple[str, ...]:
+    cheapest = claim.instance_types[0] if claim.instance_types else ""
+    others = len(claim.instance_types) - 1
+    plan = f"{cheapest} (or {counted(others, 'other plan')})" if others > 0 else cheapest
+    devices = sum(len(choices) for _, choices in _devices(claim, solution, cheapest))
+    return (claim.id, claim.node_pool, plan, money(claim.price), str(len(claim.pods)), str(devices))
+
+
+def _devices(claim: PlannedNodeClaim, solution: Solution, plan: str) -> list[tuple[str, list[DeviceChoice]]]:
+    """ResourceClaims served by a new NodeClaim, each with the devices it gets should that plan be launched."""
+    return [
+        (placement.claim, [choice for choice in placement.devices if choice.instance_type in ("", plan)])
+        for placement in solution.claims
+        if placement.target == claim.id
+    ]
+
+
+def _detail(claim: PlannedNodeClaim, solution: Solution) -> list[Line]:
+    cheapest = claim.instance_types[0] if claim.instance_types else ""
+    lines = [
+        Line(f"{claim.id} from NodePool {claim.node_pool}", "title"),
+        Line(f"  allowed plans, cheapest first: {names(claim.instance_types, 10)}"),
+        Line(f"  pods: {names([pod.key for pod in claim.pods], 10)}"),
+    ]
+    for name, choices in _devices(claim, solution, cheapest):
+        lines += [Line(f"  claim {name}, request {choice.request}: device {choice.device}") for choice in choices]
+    if claim.rejected:
+        lines.append(Line(f"  plans not allowed: {len(claim.rejected)}"))
+        lines += [Line(f"  {line.text}", line.kind) for line in _forest(claim.rejected)]
+    return lines
+
+
+def _forest(reasons: Sequence[Reason]) -> list[Line]:
+    """Several trees with brothers told once: the branches of a nameless root."""
+    return reason_lines(Reason("", "", children=tuple(reasons)))[1:]
+
+
+def _same_reason(unplaced: Sequence[Unplaced]) -> list[tuple[Reason, list[PodRef]]]:
+    groups: dict[Reason, list[PodRef]] = {}
+    for item in unplaced:
+        groups.setdefault(item.reason, []).append(item.pod)
+    return list(groups.items())
+
+
+def _unplaced(reason: Reason, pods: list[PodRef]) -> list[Line]:
+    who = f"pod {pods[0].key}" if len(pods) == 1 else f"{len(pods)} pods {names([pod.key for pod in pods])}"
+    lines = [Line(f"{who} not placed: {headline(reason)}", "bad")]
+    return lines + reason_lines(reason, "  ")[1:]
+
+
+def _claim_data(claim: PlannedNodeClaim, solution: Solution) -> dict[str, Any]:
+    return {
+        "id": claim.id,
+        "nodePool": claim.node_pool,
+        "plans": list(claim.instance_types),
+        "pricePerHour": dollars(claim.price),
+        "pods": [pod.key for pod in claim.pods],
+        "resourceClaims": [placement.claim for placement in solution.claims if placement.target == claim.id],
+        "object": to_manifest(claim.node_claim),
+        "rejected": [reason_data(reason) for reason in claim.rejected],
+    }
+
+
+def _placement_data(placement: ClaimPlacement) -> dict[str, Any]:
+    return {
+        "claim": placement.claim,
+        "target": placement.target,
+        "devices": [_choice_data(choice) for choice in placement.devices],
+    }
+
+
+def _choice_data(choice: DeviceChoice) -> dict[str, Any]:
+    data: dict[str, Any] = {"request": choice.request, "device": choice.device}
+    if choice.instance_type:
+        data["plan"] = choice.instance_type
+    if choice.consumed_capacity:
+        data["consumedCapacity"] = {name: str(amount) for name, amount in choice.consumed_capacity.items()}
+    return data
