@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec import UNSET, Struct, UnsetType, field
 
@@ -150,10 +150,25 @@ class DeviceSelector(Struct, frozen=True, omit_defaults=True):
     cel: CELDeviceSelector | None = None
 
 
+class OpaqueDeviceConfiguration(Struct, frozen=True, omit_defaults=True):
+    """Parameters for a driver; their meaning is the driver's own."""
+
+    driver: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+class DeviceConfiguration(Struct, frozen=True, omit_defaults=True):
+    """Configuration for the devices of some requests (empty: of every request)."""
+
+    requests: tuple[str, ...] = ()
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
 class DeviceClassSpec(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Which devices a class holds."""
+    """Which devices a class holds, and how they are configured."""
 
     selectors: tuple[DeviceSelector, ...] = ()
+    config: tuple[DeviceConfiguration, ...] = ()
     extended_resource_name: str | None = None
 
 
@@ -215,10 +230,11 @@ class DeviceConstraint(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class DeviceClaim(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Requests and the constraints between them."""
+    """Requests, the constraints between them, and configuration for the drivers."""
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
+    config: tuple[DeviceConfiguration, ...] = ()
 
 
 class ResourceClaimSpec(Struct, frozen=True, rename="camel", omit_defaults=True):
