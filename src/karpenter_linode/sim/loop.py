@@ -7,12 +7,14 @@ have no place here: the loop refuses them, since nobody can tell when they would
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple, Unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
+    from concurrent.futures import Executor
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 MAX_IDLE_TURNS: Final = 200_000
 """Turns of the loop at one instant after which a program counts as livelocked."""
@@ -89,7 +91,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _write_to_self(self) -> None:
         """Nothing to wake: the loop never sleeps."""
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> NoReturn:  # noqa: ARG002  # the base's signature
+    def run_in_executor(
+        self,
+        executor: Executor | None,  # noqa: ARG002  # the base's signature
+        func: Callable[[Unpack[Ts]], T],
+        *args: Unpack[Ts],  # noqa: ARG002  # the base's signature
+    ) -> asyncio.Future[T]:
         """Refuse threads: they run in real time."""
         raise VirtualTimeError(f"{func!r} wants a thread, which has no place in virtual time; make it a coroutine")
 

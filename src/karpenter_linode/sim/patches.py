@@ -1,0 +1,172 @@
+"""The three kinds of patch, as pure functions on JSON values: nothing that is passed in is changed.
+
+Sources: RFC 7386 (merge), RFC 6902 (JSON patch), Kubernetes' strategic merge with the list keys of the kinds in use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from karpenter_linode.ports import InvalidError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MERGE_KEYS: Final = {
+    "conditions": "type",
+    "ownerReferences": "uid",
+    "containers": "name",
+    "initContainers": "name",
+    "ephemeralContainers": "name",
+    "volumes": "name",
+    "env": "name",
+    "addresses": "type",
+    "resourceClaims": "name",
+    "resourceClaimStatuses": "name",
+    "topologySpreadConstraints": "topologyKey",
+    "schedulingGates": "name",
+}
+"""List fields that strategic merge joins by a key; taints and tolerations are replaced whole, as in Kubernetes."""
+
+PRIMITIVE_SETS: Final = frozenset({"finalizers"})
+_DELETE_FROM: Final = "$deleteFromPrimitiveList/"
+_ORDER: Final = "$setElementOrder/"
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """Apply a JSON merge patch: null removes, mappings merge, everything else replaces."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge_patch(result.get(key), value)
+    return result
+
+
+def strategic_merge_patch(target: Any, patch: Any) -> Any:
+    """Apply a strategic merge patch: as a merge patch, but lists with a merge key are joined by it."""
+    if not isinstance(patch, dict):
+        return patch
+    if patch.get("$patch") == "replace":
+        return {key: value for key, value in patch.items() if key != "$patch"}
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if key.startswith((_ORDER, "$patch")):
+            continue
+        if key.startswith(_DELETE_FROM):
+            field = key.removeprefix(_DELETE_FROM)
+            result[field] = [item for item in result.get(field, []) if item not in value]
+        elif value is None:
+            result.pop(key, None)
+        elif isinstance(value, list):
+            result[key] = _merge_list(key, result.get(key) or [], value)
+        else:
+            result[key] = strategic_merge_patch(result.get(key), value)
+    return result
+
+
+def _merge_list(field: str, current: list[Any], patch: list[Any]) -> list[Any]:
+    if field in PRIMITIVE_SETS:
+        return [*current, *(item for item in patch if item not in current)]
+    merge_key = MERGE_KEYS.get(field)
+    if merge_key is None:
+        return patch
+    if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
+        return [item for item in patch if item.get("$patch") != "replace"]
+    result = list(current)
+    for item in patch:
+        place = next((i for i, old in enumerate(result) if old.get(merge_key) == item.get(merge_key)), None)
+        if item.get("$patch") == "delete":
+            result = [old for old in result if old.get(merge_key) != item.get(merge_key)]
+        elif place is None:
+            result.append(item)
+        else:
+            result[place] = strategic_merge_patch(result[place], item)
+    return result
+
+
+def json_patch(target: Any, operations: Sequence[Any]) -> Any:
+    """Apply a JSON patch.
+
+    Raises:
+        InvalidError: a path that does not exist, a failed ``test`` or an unknown operation; the message quotes it.
+    """
+    result = target
+    for operation in operations:
+        kind, path = str(operation.get("op")), str(operation.get("path", ""))
+        match kind:
+            case "add" | "replace":
+                result = _put(result, _parts(path), operation.get("value"), insert=kind == "add", path=path)
+            case "remove":
+                result = _remove(result, _parts(path), path)
+            case "test":
+                if _read(result, _parts(path), path) != operation.get("value"):
+                    raise InvalidError(f"the server rejected our request: test operation failed at {path}")
+            case "copy" | "move":
+                source = str(operation.get("from", ""))
+                value = _read(result, _parts(source), source)
+                moved = _remove(result, _parts(source), source) if kind == "move" else result
+                result = _put(moved, _parts(path), value, insert=True, path=path)
+            case _:
+                raise InvalidError(f"unexpected kind of JSON patch operation: {kind}")
+    return result
+
+
+def _parts(path: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
+
+
+def _missing(path: str) -> InvalidError:
+    return InvalidError(f"the server rejected our request: no value at {path}")
+
+
+def _child(value: Any, part: str, path: str) -> Any:
+    if isinstance(value, dict) and part in value:
+        return value[part]
+    if isinstance(value, list) and part.isdigit() and int(part) < len(value):
+        return value[int(part)]
+    raise _missing(path)
+
+
+def _read(value: Any, parts: list[str], path: str) -> Any:
+    for part in parts:
+        value = _child(value, part, path)
+    return value
+
+
+def _put(value: Any, parts: list[str], new: Any, *, insert: bool, path: str) -> Any:
+    if not parts:
+        return new
+    head, rest = parts[0], parts[1:]
+    if rest:
+        return _with(value, head, _put(_child(value, head, path), rest, new, insert=insert, path=path))
+    if isinstance(value, dict):
+        if not insert and head not in value:
+            raise _missing(path)
+        return {**value, head: new}
+    if isinstance(value, list) and (head == "-" or (head.isdigit() and int(head) <= len(value) - (not insert))):
+        index = len(value) if head == "-" else int(head)
+        return [*value[:index], new, *value[index + (not insert) :]]
+    raise _missing(path)
+
+
+def _remove(value: Any, parts: list[str], path: str) -> Any:
+    if not parts:
+        raise _missing(path)
+    head, rest = parts[0], parts[1:]
+    child = _child(value, head, path)
+    if rest:
+        return _with(value, head, _remove(child, rest, path))
+    if isinstance(value, dict):
+        return {key: item for key, item in value.items() if key != head}
+    return [item for index, item in enumerate(value) if index != int(head)]
+
+
+def _with(value: Any, part: str, child: Any) -> Any:
+    """The container with one member replaced."""
+    if isinstance(value, dict):
+        return {**value, part: child}
+    return [child if index == int(part) else item for index, item in enumerate(value)]

@@ -1,0 +1,129 @@
+"""Watches: a bounded history of changes for each kind, and streams that replay and follow it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
+
+from karpenter_linode.ports import GoneError
+from karpenter_linode.sim.stored import Stored
+
+if TYPE_CHECKING:
+    from karpenter_linode.ports import Clock
+
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+HISTORY: Final = 10_000
+"""Changes kept for each kind; watching from before them answers 410."""
+
+
+class Change(Struct, frozen=True):
+    """One change, with the object's state after it (before it for ``DELETED``). A bookmark has no object."""
+
+    type: ChangeType
+    stored: Stored | None
+    version: int
+    at: datetime
+
+
+class Watch:
+    """One client's stream. It ends when it is closed: a server does that at will, and clients watch again."""
+
+    def __init__(self, clock: Clock, backlog: list[Change], lag: float) -> None:
+        self._clock = clock
+        self._pending = deque(backlog)
+        self._lag = lag
+        self._wake: asyncio.Future[None] | None = None
+        self.closed = False
+        self.silent = False
+
+    def push(self, change: Change) -> None:
+        """Deliver a change, unless the stream is closed or silently dead."""
+        if not self.closed and not self.silent:
+            self._pending.append(change)
+            self._rouse()
+
+    def close(self) -> None:
+        """End the stream; what is pending is lost, as with a broken connection."""
+        self.closed = True
+        self._pending.clear()
+        self._rouse()
+
+    def _rouse(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    async def next(self) -> Change | None:
+        """The next change, no sooner than the stream's lag after it happened; None at the end."""
+        while not self._pending:
+            if self.closed:
+                return None
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+        change = self._pending.popleft()
+        wait = self._lag - (self._clock.now() - change.at).total_seconds()
+        if wait > 0:
+            await self._clock.sleep(wait)
+        return None if self.closed else change
+
+
+class History:
+    """Recent changes of one kind and the watches that follow them."""
+
+    def __init__(self, clock: Clock, limit: int = HISTORY) -> None:
+        self._clock = clock
+        self._limit = limit
+        self._changes: deque[Change] = deque()
+        self._compacted = 0
+        self._watches: list[Watch] = []
+
+    def add(self, change: Change) -> None:
+        """Keep a change and hand it to every watch."""
+        self._changes.append(change)
+        if len(self._changes) > self._limit:
+            self._compacted = self._changes.popleft().version
+        for watch in self._watches:
+            watch.push(change)
+
+    def compact(self) -> None:
+        """Forget every change so far: older watches cannot be resumed."""
+        if self._changes:
+            self._compacted = self._changes[-1].version
+        self._changes.clear()
+
+    def watch(self, version: int, lag: float = 0.0) -> Watch:
+        """A stream of the changes after a version, each delivered ``lag`` seconds after it happened.
+
+        Raises:
+            GoneError: changes after that version have been compacted away.
+        """
+        if version < self._compacted:
+            raise GoneError(f"too old resource version: {version} ({self._compacted})")
+        watch = Watch(self._clock, [change for change in self._changes if change.version > version], lag)
+        self._watches.append(watch)
+        return watch
+
+    def forget(self, watch: Watch) -> None:
+        """Stop feeding a stream whose reader has left."""
+        watch.close()
+        if watch in self._watches:
+            self._watches.remove(watch)
+
+    def bookmark(self, version: int) -> None:
+        """Tell every watch how far the server has come."""
+        for watch in self._watches:
+            watch.push(Change("BOOKMARK", None, version, self._clock.now()))
+
+    def drop_watches(self) -> None:
+        """Break every connection."""
+        for watch in self._watches:
+            watch.close()
+        self._watches.clear()
+
+    def silence_watches(self) -> None:
+        """Keep every connection open and send nothing more through it."""
+        for watch in self._watches:
+            watch.silent = True
