@@ -1,0 +1,171 @@
+"""How libraries declare what they bring: functions by overloads, macros, constants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from karpenter_linode.cel.errors import no_such_overload
+from karpenter_linode.cel.values import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from karpenter_linode.cel.macros import MacroTable
+    from karpenter_linode.cel.types import Type
+
+UNBOUNDED = 2**64 - 1
+"""The largest size or cost an estimate can have: not known to be bounded."""
+
+
+class Range(Struct, frozen=True):
+    """A size or a cost, between two bounds that saturate at ``UNBOUNDED``."""
+
+    low: int
+    high: int
+
+    def __add__(self, other: Range) -> Range:
+        return Range(min(self.low + other.low, UNBOUNDED), min(self.high + other.high, UNBOUNDED))
+
+    def __mul__(self, other: Range) -> Range:
+        return Range(min(self.low * other.low, UNBOUNDED), min(self.high * other.high, UNBOUNDED))
+
+    def __or__(self, other: Range) -> Range:
+        return Range(min(self.low, other.low), max(self.high, other.high))
+
+    def tenths(self, factor: int = 1) -> Range:
+        """A tenth of the range times a factor, rounded up: the price of going through a text of that size."""
+        return Range(-(-self.low * factor // 10), min(-(-self.high * factor // 10), UNBOUNDED))
+
+
+ONE = Range(1, 1)
+UNKNOWN = Range(0, UNBOUNDED)
+
+
+class Argument(Struct, frozen=True, eq=False):
+    """What an estimator knows of an argument.
+
+    Args:
+        size: of a string, list or map.
+        element: size of the elements of a list, where known.
+        type: static type.
+        constant: the value if it is a literal, else ``None``.
+    """
+
+    size: Range
+    element: Range
+    type: Type
+    constant: Any = None
+
+
+class Estimate(Struct, frozen=True, eq=False):
+    """The static cost of a call without its arguments, and the size of its result."""
+
+    cost: Range
+    size: Range | None = None
+
+
+Estimator: TypeAlias = "Callable[[tuple[Argument, ...]], Estimate]"
+Folding: TypeAlias = Literal["never", "lazy", "eager"]
+
+
+class Overload(Struct, frozen=True, eq=False):
+    """One signature of a function.
+
+    Args:
+        id: unique name.
+        params: parameter types, the receiver first for methods.
+        result: result type.
+        implementation: takes the Python forms of the arguments; raises ``EvaluationError``.
+        member: written as a method.
+        cost: units of an evaluation, fixed or computed from the arguments *before* the work is done.
+        estimate: static counterpart of ``cost``; ``None`` where the cost is fixed.
+        folding: what happens with constant arguments: ``never`` computed early; ``lazy``: computed once, an error stays a
+            run-time error; ``eager``: an error is a compile error.
+        check: looks at the arguments that are literals (others are ``None``) and returns a complaint, or nothing.
+    """
+
+    id: str
+    params: tuple[Type, ...]
+    result: Type
+    implementation: Callable[..., Any]
+    member: bool = False
+    cost: int | Callable[..., int] = 1
+    estimate: Estimator | None = None
+    folding: Folding = "never"
+    check: Callable[..., str | None] | None = None
+
+
+class Function:
+    """All overloads of one name, and the choice between them at run time."""
+
+    __slots__ = ("_cache", "name", "overloads")
+
+    def __init__(self, name: str, overloads: tuple[Overload, ...]) -> None:
+        self.name = name
+        self.overloads = overloads
+        self._cache: dict[tuple[bool, tuple[type, ...]], Overload] = {}
+
+    def select(self, arguments: tuple[Any, ...], *, member: bool) -> Overload:
+        """The overload for arguments of these run-time kinds.
+
+        Raises:
+            EvaluationError: none takes them.
+        """
+        key = (member, tuple(map(type, arguments)))
+        found = self._cache.get(key)
+        if found is None:
+            found = self._search(arguments, member=member)
+            self._cache[key] = found
+        return found
+
+    def _search(self, arguments: tuple[Any, ...], *, member: bool) -> Overload:
+        kinds = [kind_of(argument) for argument in arguments]
+        for overload in self.overloads:
+            if overload.member == member and len(overload.params) == len(kinds) and all(map(_takes, overload.params, kinds)):
+                return overload
+        raise no_such_overload()
+
+
+def _takes(param: Type, kind: str) -> bool:
+    return param.kind in ("param", "dyn") or param.name == kind or (param.kind == "object" and kind == "map")
+
+
+class Library(Struct, frozen=True, eq=False):
+    """A named set of functions, macros and constants."""
+
+    name: str
+    overloads: Mapping[str, tuple[Overload, ...]]
+    macros: MacroTable = {}
+    types: tuple[Type, ...] = ()
+
+
+def method(  # noqa: PLR0913 - a declaration has as many aspects as it has
+    overload_id: str,
+    params: tuple[Type, ...],
+    result: Type,
+    implementation: Callable[..., Any],
+    *,
+    cost: int | Callable[..., int] = 1,
+    estimate: Estimator | None = None,
+    folding: Folding = "never",
+    check: Callable[..., str | None] | None = None,
+) -> Overload:
+    """An overload written ``receiver.name(...)``; the receiver is the first parameter."""
+    return Overload(overload_id, params, result, implementation, True, cost, estimate, folding, check)  # noqa: FBT003
+
+
+def function(  # noqa: PLR0913 - as above
+    overload_id: str,
+    params: tuple[Type, ...],
+    result: Type,
+    implementation: Callable[..., Any],
+    *,
+    cost: int | Callable[..., int] = 1,
+    estimate: Estimator | None = None,
+    folding: Folding = "never",
+    check: Callable[..., str | None] | None = None,
+) -> Overload:
+    """An overload written ``name(...)``."""
+    return Overload(overload_id, params, result, implementation, False, cost, estimate, folding, check)  # noqa: FBT003

@@ -1,0 +1,360 @@
+"""Tokens to syntax tree: operator precedence with an operand stack of its own, so that long chains need no recursion.
+
+Only brackets, arguments and the branches of ``?:`` recurse; ``MAX_DEPTH`` of them may be open at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from karpenter_linode.cel.ast import (
+    CONDITIONAL,
+    INDEX,
+    OPTIONAL_INDEX,
+    Call,
+    Entry,
+    Ident,
+    ListLiteral,
+    Literal_,
+    Logic,
+    MapLiteral,
+    MessageLiteral,
+    Node,
+    Select,
+)
+from karpenter_linode.cel.errors import CompileError
+from karpenter_linode.cel.lexer import END, Token, tokenize
+from karpenter_linode.cel.literals import LiteralError, read_bytes, read_double, read_int, read_string, read_uint
+from karpenter_linode.cel.macros import MacroCall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from karpenter_linode.cel.macros import Macro
+
+
+MAX_DEPTH: Final = 250
+
+_POWER: Final = {
+    "||": 1,
+    "&&": 2,
+    **dict.fromkeys(("<", "<=", ">", ">=", "==", "!=", "in"), 3),
+    **dict.fromkeys(("+", "-"), 4),
+    **dict.fromkeys(("*", "/", "%"), 5),
+}
+_RESERVED: Final = frozenset(
+    "as break const continue else for function if import let loop package namespace return var void while".split(),
+)
+_CONSTANTS: Final[Mapping[str, Any]] = {"true": True, "false": False, "null": None}
+_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "int": read_int,
+    "uint": read_uint,
+    "float": read_double,
+    "string": read_string,
+    "bytes": read_bytes,
+}
+
+
+def parse(text: str, macros: Mapping[tuple[str, int, bool], Macro]) -> Node:
+    """The tree of an expression, macros expanded.
+
+    Args:
+        text: the expression.
+        macros: by (name, number of arguments, written as a method).
+
+    Raises:
+        CompileError: the text does not follow the grammar.
+    """
+    parser = _Parser(text, macros)
+    node = parser.expression()
+    parser.expect(END)
+    return node
+
+
+class _Parser:
+    def __init__(self, text: str, macros: Mapping[tuple[str, int, bool], Macro]) -> None:
+        self._text = text
+        self._macros = macros
+        self._tokens = tokenize(text)
+        self._next = 0
+        self._depth = 0
+
+    # Each level of nesting costs three Python frames here (expression, operand, one list reader), which keeps MAX_DEPTH
+    # levels well inside the interpreter's recursion limit.
+
+    def expression(self) -> Node:
+        """``or [? or : expression]``."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise self.error(f"expression recursion limit exceeded: {MAX_DEPTH}")
+        node = self._operators()
+        if self._tokens[self._next].kind == "?":
+            mark = self.advance()
+            # the middle is no full expression: an unbracketed condition inside it is a syntax error in CEL
+            middle = self._operators()
+            self.expect(":")
+            last = self.expression()
+            node = Call(
+                function=CONDITIONAL,
+                arguments=[node, middle, last],
+                start=node.start,
+                end=last.end,
+                position=mark.offset,
+            )
+        self._depth -= 1
+        return node
+
+    def _operators(self) -> Node:
+        operands = [self._operand()]
+        pending: list[Token] = []
+        while True:
+            token = self._tokens[self._next]
+            power = _POWER.get(token.kind, 0)
+            while pending and _POWER[pending[-1].kind] >= power:
+                _reduce(operands, pending.pop())
+            if not power:
+                return operands[0]
+            self._next += 1
+            pending.append(token)
+            operands.append(self._operand())
+
+    def _operand(self) -> Node:
+        first = self._tokens[self._next]
+        if first.kind not in ("!", "-"):
+            return self._postfix(self._primary())
+        count = 0
+        while self._tokens[self._next].kind == first.kind:
+            self._next += 1
+            count += 1
+        token = self._tokens[self._next]
+        if first.kind == "-" and count == 1 and token.kind in ("int", "float"):
+            return self._postfix(self._negative_number(first, self.advance()))
+        if token.kind in ("!", "-"):
+            raise self.error(f"Syntax error: '{token.kind}' cannot follow '{first.kind}' without brackets")
+        node = self._postfix(self._primary())
+        node.start = min(node.start, first.offset)
+        if count % 2 == 0:  # pairs cancel out, even before types are looked at
+            return node
+        return Call(
+            function="!_" if first.kind == "!" else "-_",
+            arguments=[node],
+            start=first.offset,
+            end=node.end,
+            position=first.offset,
+        )
+
+    def _primary(self) -> Node:
+        token = self.advance()
+        kind = token.kind
+        end = token.offset + len(token.text)
+        if kind in _READERS:
+            return self._literal(token, lambda: _READERS[kind](token.text))
+        if kind in _CONSTANTS:
+            return Literal_(value=_CONSTANTS[kind], start=token.offset, end=end, position=token.offset)
+        if kind == "(":
+            node = self.expression()
+            close = self.expect(")")
+            node.start, node.end = token.offset, close.offset + 1
+            return node
+        if kind == "[":
+            return self._list(token)
+        if kind == "{":
+            return self._map(token)
+        if kind in ("name", "."):
+            return self._name(token)
+        self._next -= 1
+        raise self.error(f"Syntax error: expected an operand, found {_shown(token)}")
+
+    def _name(self, token: Token) -> Node:
+        name = self.expect("name") if token.kind == "." else token
+        dot = "." if token.kind == "." else ""
+        end = name.offset + len(name.text)
+        if name.text in _RESERVED:
+            raise CompileError(f"reserved identifier: {name.text}", self._text, name.offset)
+        if self._tokens[self._next].kind == "(":
+            return self._call(name, None, dot, token.offset)
+        return Ident(name=dot + name.text, start=token.offset, end=end, position=token.offset)
+
+    def _postfix(self, node: Node) -> Node:
+        while True:
+            token = self._tokens[self._next]
+            if token.kind == ".":
+                node = self._member(node)
+            elif token.kind == "[":
+                node = self._index(node)
+            elif token.kind == "{" and (name := _qualified(node)):
+                node = self._message(node, name)
+            else:
+                return node
+
+    def _member(self, node: Node) -> Node:
+        dot = self.advance()
+        optional = self._accept("?")
+        name = self.advance()
+        if name.kind not in ("name", "quoted"):
+            self._next -= 1
+            raise self.error(f"Syntax error: expected a field or method name after '.', found {_shown(name)}")
+        if name.kind == "quoted":
+            raise CompileError("unsupported syntax: '`'", self._text, name.offset)
+        if not optional and self._tokens[self._next].kind == "(":
+            return self._call(name, node, "", node.start)
+        end = name.offset + len(name.text)
+        return Select(operand=node, name=name.text, optional=optional, start=node.start, end=end, position=dot.offset)
+
+    def _index(self, node: Node) -> Node:
+        bracket = self.advance()
+        function = OPTIONAL_INDEX if self._accept("?") else INDEX
+        key = self.expression()
+        end = self.expect("]").offset + 1
+        return Call(function=function, arguments=[node, key], start=node.start, end=end, position=bracket.offset)
+
+    def _call(self, name: Token, target: Node | None, dot: str, start: int) -> Node:
+        bracket = self.advance()
+        arguments: list[Node] = []
+        if not self._accept(")"):
+            arguments.append(self.expression())
+            while self._accept(","):
+                arguments.append(self.expression())
+            self.expect(")")
+        last = self._tokens[self._next - 1]
+        end = last.offset + 1
+        macro = self._macros.get((name.text, len(arguments), target is not None)) if not dot else None
+        if macro is not None:
+            node = macro(MacroCall(self._text, target, arguments, start, end, bracket.offset))
+            if node is not None:
+                return node
+        return Call(
+            function=dot + name.text,
+            arguments=arguments if target is None else [target, *arguments],
+            member=target is not None,
+            start=start,
+            end=end,
+            position=bracket.offset,
+        )
+
+    def _list(self, bracket: Token) -> Node:
+        elements: list[Node] = []
+        optional: list[int] = []
+        while self._tokens[self._next].kind not in ("]", ","):
+            if self._accept("?"):
+                optional.append(len(elements))
+            elements.append(self.expression())
+            if self._tokens[self._next].kind != ",":
+                break
+            self._next += 1
+        else:
+            if not elements:
+                self._accept(",")
+        end = self.expect("]").offset + 1
+        return ListLiteral(
+            elements=elements,
+            optional=frozenset(optional),
+            start=bracket.offset,
+            end=end,
+            position=bracket.offset,
+        )
+
+    def _map(self, bracket: Token) -> Node:
+        entries: list[Entry] = []
+        while self._tokens[self._next].kind not in ("}", ","):
+            optional = self._accept("?")
+            key = self.expression()
+            self.expect(":")
+            entries.append(Entry(key, self.expression(), optional))
+            if self._tokens[self._next].kind != ",":
+                break
+            self._next += 1
+        else:
+            if not entries:
+                self._accept(",")
+        end = self.expect("}").offset + 1
+        return MapLiteral(entries=entries, start=bracket.offset, end=end, position=bracket.offset)
+
+    def _message(self, node: Node, name: str) -> Node:
+        bracket = self.advance()
+        entries: list[Entry] = []
+        while self._tokens[self._next].kind != "}":
+            optional = self._accept("?")
+            field = self.expect("name")
+            self.expect(":")
+            key = Literal_(value=field.text, start=field.offset, end=field.offset + len(field.text), position=field.offset)
+            entries.append(Entry(key, self.expression(), optional))
+            if not self._accept(","):
+                break
+        end = self.expect("}").offset + 1
+        return MessageLiteral(name=name, entries=entries, start=node.start, end=end, position=bracket.offset)
+
+    def _literal(self, token: Token, read: Callable[[], object]) -> Literal_:
+        try:
+            value = read()
+        except LiteralError as error:
+            raise CompileError(str(error), self._text, token.offset) from error
+        return Literal_(value=value, start=token.offset, end=token.offset + len(token.text), position=token.offset)
+
+    def _negative_number(self, sign: Token, number: Token) -> Literal_:
+        if number.kind == "int":
+            node = self._literal(number, lambda: read_int(number.text, negative=True))
+        else:
+            node = self._literal(number, lambda: -read_double(number.text))
+        node.start = node.position = sign.offset
+        return node
+
+    def advance(self) -> Token:
+        """Take the next token, whatever it is."""
+        token = self._tokens[self._next]
+        if token.kind != END:
+            self._next += 1
+        return token
+
+    def expect(self, kind: str) -> Token:
+        """Take the next token, which must be of a kind."""
+        token = self._tokens[self._next]
+        if token.kind != kind:
+            wanted = kind if kind in (END, "name") else f"'{kind}'"
+            raise self.error(f"Syntax error: expected {wanted}, found {_shown(token)}")
+        return self.advance()
+
+    def _accept(self, kind: str) -> bool:
+        found = self._tokens[self._next].kind == kind
+        self._next += found
+        return found
+
+    def error(self, message: str) -> CompileError:
+        """An error about the next token."""
+        return CompileError(message, self._text, self._tokens[self._next].offset)
+
+
+def _reduce(operands: list[Node], operator: Token) -> None:
+    right, left = operands.pop(), operands.pop()
+    start, end = left.start, right.end
+    if operator.kind not in ("&&", "||"):
+        name = "@in" if operator.kind == "in" else f"_{operator.kind}_"
+        operands.append(
+            Call(function=name, arguments=[left, right], start=start, end=end, position=operator.offset),
+        )
+        return
+    conjunction = operator.kind == "&&"
+    # a bracketed chain is kept apart: its text begins before its first operand
+    if isinstance(left, Logic) and left.conjunction == conjunction and left.start == left.operands[0].start:
+        left.operands.append(right)
+        left.end = end
+        operands.append(left)
+    else:
+        operands.append(
+            Logic(conjunction=conjunction, operands=[left, right], start=start, end=end, position=operator.offset),
+        )
+
+
+def _qualified(node: Node) -> str:
+    """The dotted name that a node spells, empty when it is no such thing."""
+    parts: list[str] = []
+    while isinstance(node, Select) and not node.optional and not node.test:
+        parts.append(node.name)
+        node = node.operand
+    return ".".join([node.name, *reversed(parts)]) if isinstance(node, Ident) else ""
+
+
+def _shown(token: Token) -> str:
+    return f"'{token.text}'" if token.text else token.kind
+
