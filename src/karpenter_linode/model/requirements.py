@@ -88,7 +88,7 @@ class Requirements:
             small, large = large, small
         for key, item in small.items():
             opposite = large.get(key)
-            if opposite is not None and not _meet(item, opposite):
+            if opposite is not None and not meet(item, opposite):
                 return False
         return True
 
@@ -100,7 +100,7 @@ class Requirements:
             if mine is None:
                 if key not in allow_undefined and item.operator not in _NEGATIVE:
                     return False
-            elif not _meet(mine, item):
+            elif not meet(mine, item):
                 return False
         return True
 
@@ -117,7 +117,7 @@ class Requirements:
         clashes = [
             f"key {key}, {item} not in {self._by_key[key]}"
             for key, item in sorted(other._by_key.items())
-            if key in self._by_key and not _meet(self._by_key[key], item)
+            if key in self._by_key and not meet(self._by_key[key], item)
         ]
         return "; ".join(clashes) or None
 
@@ -148,7 +148,8 @@ class Requirements:
         return f"Requirements({self})"
 
 
-def _meet(left: Requirement, right: Requirement) -> bool:
+def meet(left: Requirement, right: Requirement) -> bool:
+    """Whether two requirements on one key can hold together; two that an absent label meets always can (spec 3.4)."""
     return left.intersects(right) or (left.operator in _NEGATIVE and right.operator in _NEGATIVE)
 
 

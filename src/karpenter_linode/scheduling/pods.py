@@ -149,7 +149,7 @@ def is_evictable(pod: Pod, now: datetime | None) -> bool:
 
 
 def is_fully_blocked(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: datetime | None) -> bool:
-    """Whether PodDisruptionBudgets forbid eviction for good, not just now; a pod that no drain evicts is not blocked."""
+    """Whether PodDisruptionBudgets forbid eviction for good, not just for now."""
     if not is_evictable(pod, now):
         return False
     matching = [

@@ -46,6 +46,11 @@ class SchedulingOptions(Struct, frozen=True, rename="camel", omit_defaults=True)
         reserved_capacity: the ReservedCapacity feature gate.
         allocation_steps: bound on the device search of one allocation, in tried devices.
         well_known_labels: label keys the provider adds to the well-known ones.
+        restricted_label_domains: label domains the provider keeps to itself, beside Karpenter's own.
+        scheduling_steps: bound on the whole simulation, in nodes and templates tried for a pod; pods that were not
+            reached are left for the next one.
+        enforce_consolidate_after: keep running pods off nodes whose ``consolidateAfter`` has not passed
+            (consolidation only).
     """
 
     ignore_dra_requests: bool = True
@@ -54,6 +59,9 @@ class SchedulingOptions(Struct, frozen=True, rename="camel", omit_defaults=True)
     reserved_capacity: bool = True
     allocation_steps: int = 200_000
     well_known_labels: tuple[str, ...] = ()
+    restricted_label_domains: tuple[str, ...] = ()
+    scheduling_steps: int = 20_000_000
+    enforce_consolidate_after: bool = False
 
 
 class Problem(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -1,4 +1,4 @@
-"""A node as scheduling sees it: what counts from its Node, what from its NodeClaim (spec/karpenter-scheduling.md 1.15)."""
+"""A node as scheduling sees it: what its Node says and what its NodeClaim says (spec/karpenter-scheduling.md 1.15)."""
 
 from __future__ import annotations
 
