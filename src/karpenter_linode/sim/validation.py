@@ -40,7 +40,7 @@ def check_create(kind: ResourceType, new: Plain) -> None:
         _refuse(kind, new, ["metadata.name: Required value: name or generateName is required"])
     if len(name) > _MAX_NAME or not _SUBDOMAIN.fullmatch(name):
         _refuse(kind, new, [f'metadata.name: Invalid value: "{name}": {_SUBDOMAIN_RULE}'])
-    _refuse(kind, new, _spec_problems(kind, new))
+    _refuse(kind, new, spec_problems(kind, new))
 
 
 def check_update(kind: ResourceType, old: Plain, new: Plain, subresource: str) -> None:
@@ -59,11 +59,12 @@ def check_update(kind: ResourceType, old: Plain, new: Plain, subresource: str) -
         if kind.kind == "ResourceClaim":
             problems += check_claim_status(old, new)
     else:
-        problems += _change_problems(kind, old, new) + _spec_problems(kind, new)
+        problems += _change_problems(kind, old, new) + spec_problems(kind, new)
     _refuse(kind, new, problems)
 
 
-def _spec_problems(kind: ResourceType, new: Plain) -> list[str]:
+def spec_problems(kind: ResourceType, new: Plain) -> list[str]:
+    """What is wrong with a defaulted object's spec, each as ``field.path: what``."""
     spec = new.get("spec") or {}
     match kind.kind:
         case "ResourceClaim":
