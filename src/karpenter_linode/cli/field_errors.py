@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _WHERE: Final = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[(\.\.\.)\]")
+_FIELD_STEP: Final = re.compile(r"([^.\[\]]+)(?=[.\[]|$)|\[(\d+)\]")
 _TYPES: Final = re.compile(r"Expected `(?P<expected>[^`]*)`, got `(?P<got>[^`]*)`")
 _REQUIRED: Final = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 _WORDS: Final = {
@@ -38,6 +39,13 @@ def field_text(path: Path) -> str:
         else:
             text += f"[{step!r}]"
     return text
+
+
+def parse_problem(problem: str) -> tuple[Path, str]:
+    """A line of the API server's validation (``spec.requests[0].count: Invalid value: ...``) as path and message."""
+    field, _, message = problem.partition(": ")
+    path = tuple(int(index) if index else name for name, index in _FIELD_STEP.findall(field))
+    return path, message[:1].lower() + message[1:]
 
 
 def described(plain: Any) -> str:

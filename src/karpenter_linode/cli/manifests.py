@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import msgspec
-
-from karpenter_linode.cli.errors import Finding, InputError, Place, input_error
-from karpenter_linode.cli.field_errors import described, explain_decode_error, field_text
-from karpenter_linode.cli.json_reader import read_json
+from karpenter_linode.cli.errors import Finding, InputError, Place
+from karpenter_linode.cli.field_errors import described, explain_decode_error, field_text, parse_problem
+from karpenter_linode.cli.files import documents, texts
 from karpenter_linode.cli.schema import unknown_fields
-from karpenter_linode.cli.workloads import WORKLOADS
-from karpenter_linode.cli.yaml_reader import Document, Path, read_yaml
+from karpenter_linode.cli.workloads import WORKLOADS, WorkloadError, pods_of
 from karpenter_linode.model import codec, kinds
 from karpenter_linode.model.meta import KubeObject
+from karpenter_linode.sim.defaults import fill_defaults
+from karpenter_linode.sim.resource_types import served_type
+from karpenter_linode.sim.validation import spec_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-MAX_FILE_BYTES: Final = 128 * 1024 * 1024
-SUFFIXES: Final = (".yaml", ".yml", ".json")
-STDIN: Final = "-"
+    from karpenter_linode.cli.yaml_reader import Document, Path
+
+PRIORITY_CLASS: Final = ("scheduling.k8s.io/v1", "PriorityClass")
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
@@ -94,44 +92,12 @@ def load(paths: Iterable[str]) -> Manifests:
     """
     reader = _Reader()
     for path in paths:
-        for file, text in _texts(path):
+        for file, text in texts(path):
             reader.read(file, text)
+    reader.settle()
     if reader.errors:
         raise InputError(reader.errors)
     return reader.result
-
-
-def _texts(path: str) -> Iterator[tuple[str, str]]:
-    if path == STDIN:
-        yield "<stdin>", _decoded("<stdin>", sys.stdin.buffer.read(MAX_FILE_BYTES + 1))
-        return
-    where = FilePath(path)
-    if not where.exists():
-        raise input_error(Place(path), "no such file or directory")
-    files = [where]
-    if where.is_dir():
-        files = sorted(child for child in where.iterdir() if child.suffix in SUFFIXES and child.is_file())
-        if not files:
-            message = f"no manifests in this directory: expected files ending in {', '.join(SUFFIXES)}"
-            raise input_error(Place(path), message)
-    for file in files:
-        try:
-            with file.open("rb") as stream:
-                data = stream.read(MAX_FILE_BYTES + 1)
-        except OSError as error:
-            raise input_error(Place(str(file)), f"cannot be read: {error.strerror}") from None
-        yield str(file), _decoded(str(file), data)
-
-
-def _decoded(file: str, data: bytes) -> str:
-    if len(data) > MAX_FILE_BYTES:
-        raise input_error(Place(file), f"larger than {MAX_FILE_BYTES // (1024 * 1024)} MiB")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
-        raise input_error(Place(file, line, column), f"not UTF-8 text: byte 0x{data[error.start]:02x}") from None
 
 
 class _Reader:
@@ -140,11 +106,14 @@ class _Reader:
     def __init__(self) -> None:
         self.result = Manifests()
         self.errors: list[Finding] = []
+        self.read_objects: list[tuple[dict[str, Any], Source]] = []
         self.seen: dict[tuple[str, str, str], Source] = {}
+        self.priorities: dict[str, int] = {}
+        self.warned: set[tuple[Place, str]] = set()
 
     def read(self, file: str, text: str) -> None:
         try:
-            for document in _documents(file, text):
+            for document in documents(file, text):
                 self.take(document.plain(), Source(document), ("", ""))
         except InputError as error:
             self.errors += error.findings
@@ -167,55 +136,93 @@ class _Reader:
                 at = (*source.prefix, "items", index)
                 self.take(item, Source(source.document, at), member)
         else:
-            self.take_object({**plain, "apiVersion": api_version, "kind": kind}, source)
+            self.read_objects.append(({**plain, "apiVersion": api_version, "kind": kind}, source))
+
+    def settle(self) -> None:
+        """Turn what was read into objects; priority classes come first, since pods take their priority from them."""
+        for plain, _ in self.read_objects:
+            if _identity(plain) == PRIORITY_CLASS and isinstance(plain.get("value"), int):
+                self.priorities[_raw_name(plain)] = plain["value"]
+        for plain, source in self.read_objects:
+            if _identity(plain) != PRIORITY_CLASS:
+                self.take_object(codec.without_nulls(plain), source)
 
     def take_object(self, plain: dict[str, Any], source: Source) -> None:
-        identity = (plain["apiVersion"], plain["kind"])
-        known = kinds.find_kind(*identity) or WORKLOADS.get(identity)
-        if known is None:
+        identity = _identity(plain)
+        if identity in WORKLOADS:
+            self.take_workload(plain, source)
+        elif kinds.find_kind(*identity) is None:
             self.ignore(plain, source)
+        else:
+            self.take_known(plain, source)
+
+    def take_workload(self, plain: dict[str, Any], source: Source) -> None:
+        if not isinstance(plain.get("metadata"), dict):
+            self.errors.append(Finding(source.place(), "metadata is missing", _raw_subject(plain)))
             return
-        subject = _raw_subject(plain)
         try:
-            obj = codec.convert(plain, known)
+            pods = pods_of(plain)
+        except WorkloadError as error:
+            place = source.place(error.path)
+            self.errors.append(Finding(place, str(error), _raw_subject(plain), field_text(error.path)))
+            return
+        within = Source(source.document, (*source.prefix, "spec", "template"))
+        for pod in pods:
+            self.take_known(pod, within)
+
+    def take_known(self, plain: dict[str, Any], source: Source) -> None:
+        """One object of a kind that has a Struct: shape, then defaults, then the API server's own rules."""
+        kind, subject = kinds.find_kind(plain["apiVersion"], plain["kind"]), _raw_subject(plain)
+        assert kind is not None  # noqa: S101 - take_object asked
+        try:
+            shaped = codec.convert(plain, kind)
         except codec.DecodeError as error:
-            path, message = explain_decode_error(error, plain, known)
+            path, message = explain_decode_error(error, plain, kind)
             self.errors.append(Finding(source.place(path), message, subject, field_text(path)))
             return
-        except RecursionError:
-            self.errors.append(Finding(source.place(), "nested too deep", subject))
+        self.warn_about_fields(plain, kind, source, subject)
+        metadata = self.settled_name(shaped, source)
+        if metadata is None:
             return
-        self.warn_about_fields(plain, known, source, subject)
-        named = self.named(obj, source)
-        if named is not None:
-            self.result.objects.append(Loaded(named, source))
+        served = served_type(plain["apiVersion"], plain["kind"])
+        filled = fill_defaults(served, {**plain, "metadata": metadata}, self.priorities.get)
+        problems = [parse_problem(problem) for problem in spec_problems(served, filled)]
+        subject = _raw_subject(filled)
+        self.errors += [Finding(source.place(path), message, subject, field_text(path)) for path, message in problems]
+        if not problems:
+            self.result.objects.append(Loaded(codec.convert(filled, kind), source))
 
     def warn_about_fields(self, plain: dict[str, Any], kind: type[KubeObject], source: Source, subject: str) -> None:
         for path, message in unknown_fields(plain, kind):
-            self.result.warnings.append(Finding(source.place(path, key=True), message, subject, field_text(path)))
+            finding = Finding(source.place(path, key=True), message, subject, field_text(path))
+            if (finding.place, message) not in self.warned:
+                self.warned.add((finding.place, message))
+                self.result.warnings.append(finding)
 
-    def named(self, obj: KubeObject, source: Source) -> KubeObject | None:
-        """The object with its namespace and name settled, or None with an error noted."""
+    def settled_name(self, obj: KubeObject, source: Source) -> dict[str, Any] | None:
+        """Plain metadata with namespace and name settled, or None with an error noted."""
         meta = obj.metadata
         namespace = (meta.namespace or "default") if obj.NAMESPACED else ""
-        name = meta.name
-        if not name and meta.generate_name:
-            number = 1
-            while (obj.KIND, namespace, f"{meta.generate_name}{number}") in self.seen:
-                number += 1
-            name = f"{meta.generate_name}{number}"
-        settled = msgspec.structs.replace(obj, metadata=msgspec.structs.replace(meta, name=name, namespace=namespace))
+        name = meta.name or self.generated_name(obj.KIND, namespace, meta.generate_name)
         for part, text in (("name", name), ("namespace", namespace or "default")):
             if not _NAME.fullmatch(text):
                 self.errors.append(_bad_name(obj, source, part, text))
                 return None
-        identity = (obj.KIND, namespace, name)
-        first = self.seen.setdefault(identity, source)
+        first = self.seen.setdefault((obj.KIND, namespace, name), source)
         if first is not source:
             message = f"defined twice, first at {first.place()}; keep one of them"
-            self.errors.append(Finding(source.place(), message, subject_of(settled)))
+            subject = f"{obj.KIND} {namespace}/{name}" if namespace else f"{obj.KIND} {name}"
+            self.errors.append(Finding(source.place(), message, subject))
             return None
-        return settled
+        plain: dict[str, Any] = {**codec.to_plain(meta), "name": name}
+        return {**plain, "namespace": namespace} if namespace else plain
+
+    def generated_name(self, kind: str, namespace: str, prefix: str) -> str:
+        """What stands in for the random suffix of the API server: the first free number."""
+        number = 1
+        while prefix and (kind, namespace, f"{prefix}{number}") in self.seen:
+            number += 1
+        return f"{prefix}{number}" if prefix else ""
 
     def ignore(self, plain: dict[str, Any], source: Source) -> None:
         api_version, kind = plain["apiVersion"], plain["kind"]
@@ -226,17 +233,6 @@ class _Reader:
             if kind == known.KIND and known.API_VERSION.rpartition("/")[0] == group:
                 message = f"apiVersion {api_version} is not read, the {kind} is ignored: write {known.API_VERSION}"
                 self.result.warnings.append(Finding(source.place(("apiVersion",)), message, _raw_subject(plain)))
-
-
-def _documents(file: str, text: str) -> Iterable[Document]:
-    if file.endswith(".json"):
-        return [read_json(text, file)]
-    if text.lstrip()[:1] in ("{", "["):
-        try:
-            return [read_json(text, file)]
-        except InputError:
-            return read_yaml(text, file)  # YAML's flow style starts like JSON; its message is the better one
-    return read_yaml(text, file)
 
 
 def _bad_name(obj: KubeObject, source: Source, part: str, text: str) -> Finding:
@@ -250,6 +246,15 @@ def _bad_name(obj: KubeObject, source: Source, part: str, text: str) -> Finding:
 
 def _is_name(found: Any) -> bool:
     return isinstance(found, str) and bool(found)
+
+
+def _identity(plain: dict[str, Any]) -> tuple[str, str]:
+    return plain["apiVersion"], plain["kind"]
+
+
+def _raw_name(plain: dict[str, Any]) -> str:
+    meta = plain.get("metadata")
+    return str(meta.get("name", "")) if isinstance(meta, dict) else ""
 
 
 def _raw_subject(plain: dict[str, Any]) -> str:

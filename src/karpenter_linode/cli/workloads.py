@@ -2,105 +2,73 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Any, Final
 
-from msgspec import Struct, field
+Plain = dict[str, Any]
 
-from karpenter_linode.model.core import Pod, PodTemplateSpec
-from karpenter_linode.model.meta import KubeObject, ObjectMeta, OwnerReference
-
+WORKLOADS: Final = frozenset(
+    {("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job")}
+)
 MAX_REPLICAS: Final = 100_000
 
 
-class ReplicasSpec(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A template and how often it runs."""
+class WorkloadError(ValueError):
+    """A workload whose pods cannot be told. ``path`` is the field."""
 
-    replicas: int = 1
-    template: PodTemplateSpec = field(default_factory=PodTemplateSpec)
-
-
-class JobSpec(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A template that runs to completion. Null counts mean 1."""
-
-    parallelism: int | None = None
-    completions: int | None = None
-    suspend: bool = False
-    template: PodTemplateSpec = field(default_factory=PodTemplateSpec)
-
-    @property
-    def replicas(self) -> int:
-        """Pods that run at the same time at the start."""
-        if self.suspend:
-            return 0
-        parallelism = 1 if self.parallelism is None else self.parallelism
-        return parallelism if self.completions is None else min(parallelism, self.completions)
+    def __init__(self, path: tuple[str, ...], message: str) -> None:
+        self.path = path
+        super().__init__(message)
 
 
-class Deployment(KubeObject, frozen=True, rename="camel", omit_defaults=True):
-    """A Deployment."""
+def pods_of(workload: Plain) -> list[Plain]:
+    """The pods of a workload as plain data, numbered from 0, owned by it.
 
-    API_VERSION: ClassVar[str] = "apps/v1"
-    KIND: ClassVar[str] = "Deployment"
-    PLURAL: ClassVar[str] = "deployments"
+    A Job's pods are those that run at its start. A pod of a Deployment is shown as owned by the Deployment itself: the
+    ReplicaSet between them has no say in scheduling. Volume claim templates of StatefulSets are not followed.
 
-    spec: ReplicasSpec = field(default_factory=ReplicasSpec)
-
-
-class ReplicaSet(KubeObject, frozen=True, rename="camel", omit_defaults=True):
-    """A ReplicaSet."""
-
-    API_VERSION: ClassVar[str] = "apps/v1"
-    KIND: ClassVar[str] = "ReplicaSet"
-    PLURAL: ClassVar[str] = "replicasets"
-
-    spec: ReplicasSpec = field(default_factory=ReplicasSpec)
-
-
-class StatefulSet(KubeObject, frozen=True, rename="camel", omit_defaults=True):
-    """A StatefulSet. Its volume claim templates are not followed: they matter once volumes are bound to a place."""
-
-    API_VERSION: ClassVar[str] = "apps/v1"
-    KIND: ClassVar[str] = "StatefulSet"
-    PLURAL: ClassVar[str] = "statefulsets"
-
-    spec: ReplicasSpec = field(default_factory=ReplicasSpec)
-
-
-class Job(KubeObject, frozen=True, rename="camel", omit_defaults=True):
-    """A Job."""
-
-    API_VERSION: ClassVar[str] = "batch/v1"
-    KIND: ClassVar[str] = "Job"
-    PLURAL: ClassVar[str] = "jobs"
-
-    spec: JobSpec = field(default_factory=JobSpec)
-
-
-Workload = Deployment | ReplicaSet | StatefulSet | Job
-WORKLOADS: Final[dict[tuple[str, str], type[Workload]]] = {
-    (kind.API_VERSION, kind.KIND): kind for kind in (Deployment, ReplicaSet, StatefulSet, Job)
-}
-
-
-def pods_of(workload: Workload) -> list[Pod]:
-    """The pods of a workload, numbered from 0, owned by it.
-
-    A pod of a Deployment is shown as owned by the Deployment itself: the ReplicaSet between has no say in scheduling.
+    Raises:
+        WorkloadError: no template, or a count that is no count.
     """
-    template = workload.spec.template
-    owner = OwnerReference(
-        api_version=workload.API_VERSION, kind=workload.KIND, name=workload.name, uid=workload.uid, controller=True
-    )
+    spec = workload.get("spec")
+    template = spec.get("template") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(template, dict):
+        raise WorkloadError(("spec", "template"), "a mapping with the pod's template is missing")
+    metadata, own = template.get("metadata") or {}, workload["metadata"]
+    name, namespace = str(own.get("name", "")), str(own.get("namespace", ""))
+    owner = {
+        "apiVersion": workload["apiVersion"],
+        "kind": workload["kind"],
+        "name": name,
+        "uid": str(own.get("uid", "")),
+        "controller": True,
+    }
+    shared = {"namespace": namespace, "labels": metadata.get("labels") or {}, "ownerReferences": [owner]}
+    if metadata.get("annotations"):
+        shared["annotations"] = metadata["annotations"]
     return [
-        Pod(
-            metadata=ObjectMeta(
-                name=f"{workload.name}-{index}",
-                namespace=workload.namespace,
-                labels=template.metadata.labels,
-                annotations=template.metadata.annotations,
-                owner_references=(owner,),
-            ),
-            spec=template.spec,
-        )
-        for index in range(workload.spec.replicas)
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"{name}-{index}", **shared},
+            "spec": template.get("spec") or {},
+        }
+        for index in range(_replicas(workload["kind"], spec))
     ]
+
+
+def _replicas(kind: str, spec: Plain) -> int:
+    if kind != "Job":
+        return _count(spec, "replicas")
+    if spec.get("suspend"):
+        return 0
+    parallelism = _count(spec, "parallelism")
+    return parallelism if spec.get("completions") is None else min(parallelism, _count(spec, "completions"))
+
+
+def _count(spec: Plain, name: str) -> int:
+    value = spec.get(name)
+    if value is None:
+        return 1
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_REPLICAS:
+        raise WorkloadError(("spec", name), f"found {value!r}, expected a whole number from 0 to {MAX_REPLICAS}")
+    return value

@@ -103,9 +103,11 @@ def read_yaml(text: str, file: str) -> list[Document]:
     try:
         return list(_Builder(file).documents(text))
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        mark, begin = error.problem_mark or error.context_mark, error.context_mark
         place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
-        what = ", ".join(part for part in (error.context, error.problem) if part)
+        started = f" that starts at {begin.line + 1}:{begin.column + 1}" if begin else ""
+        context = f"{error.context}{started}" if error.context else ""
+        what = ", ".join(part for part in (context, error.problem) if part)
         raise input_error(place, f"malformed YAML: {what or 'cannot be read'}") from None
     except yaml.YAMLError as error:
         raise input_error(Place(file), f"malformed YAML: {' '.join(str(error).split())}") from None
