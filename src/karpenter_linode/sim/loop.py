@@ -95,7 +95,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self,
         executor: Executor | None,  # noqa: ARG002  # the base's signature
         func: Callable[[Unpack[Ts]], T],
-        *args: Unpack[Ts],  # noqa: ARG002  # the base's signature
+        *args: *Ts,  # noqa: ARG002  # the base's signature
     ) -> asyncio.Future[T]:
         """Refuse threads: they run in real time."""
         raise VirtualTimeError(f"{func!r} wants a thread, which has no place in virtual time; make it a coroutine")
