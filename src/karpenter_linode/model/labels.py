@@ -63,6 +63,10 @@ LINODE_INSTANCE_GPU_MODEL: Final = "karpenter.k8s.linode/instance-gpu-model"
 LINODE_TOPOLOGY_REGION: Final = "topology.linode.com/region"
 NODECLAIM_TAG: Final = "karpenter.sh/nodeclaim"
 
+# Time limits of a NodePool's nodes, as annotations of the NodePool; durations as Go writes them
+REGISTRATION_TIMEOUT: Final = "karpenter.k8s.linode/registration-timeout"
+INITIALIZATION_TIMEOUT: Final = "karpenter.k8s.linode/initialization-timeout"
+
 # Devices
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 NVIDIA_DRIVER: Final = "gpu.nvidia.com"
