@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from karpenter_linode.explain.text import Line
 
@@ -66,6 +67,19 @@ def print_data(data: Any, output: str) -> None:
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     click.echo(yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True, width=120), nl=False)
+
+
+@contextmanager
+def progress(message: str, *, wanted: bool = True) -> Iterator[None]:
+    """Say what is going on while it goes on, on a terminal only; the line is wiped afterwards."""
+    shown = wanted and sys.stderr.isatty()
+    if shown:
+        click.echo(f"{message} ...", err=True, nl=False)
+    try:
+        yield
+    finally:
+        if shown:
+            click.echo("\r\033[K", err=True, nl=False)
 
 
 def note(message: str) -> None:

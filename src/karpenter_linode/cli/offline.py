@@ -1,0 +1,185 @@
+"""From manifests to a ``Problem``, without a cluster and without a network: what the controllers would see.
+
+The objects go into the same mirrored state that the controllers keep, and the problem is posed by the same function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec.structs import replace
+
+from karpenter_linode.cluster.pending import pending_pods
+from karpenter_linode.cluster.problem import build_problem
+from karpenter_linode.cluster.state import ClusterState
+from karpenter_linode.cluster.view import CORE_KINDS, DRA_KINDS, is_supported
+from karpenter_linode.dra.claims import make_claim
+from karpenter_linode.linode.instance_types import build_instance_types
+from karpenter_linode.linode.tables import bundled_availability, bundled_types
+from karpenter_linode.model.core import Namespace, Pod, PodResourceClaimStatus
+from karpenter_linode.model.karpenter import LinodeNodeClass, NodePool
+from karpenter_linode.model.meta import Condition, KubeObject, ObjectMeta
+from karpenter_linode.model.resource import ResourceClaim, ResourceClaimTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from karpenter_linode.cli.manifests import Manifests
+    from karpenter_linode.model.instance_type import InstanceType
+    from karpenter_linode.model.reason import Reason
+    from karpenter_linode.scheduling.problem import Problem, SchedulingOptions
+
+# A time for inputs that carry none: the same input always gives the same answer, so the wall clock stays out of it.
+EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+_READY: Final = ("ValidationSucceeded", "NodeClassReady", "Ready")
+
+K = TypeVar("K", bound=KubeObject)
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """A problem posed from files.
+
+    Args:
+        problem: what the solver is asked.
+        ignored: pods that are not even asked about, with the reason.
+        notes: what was assumed.
+    """
+
+    problem: Problem
+    ignored: tuple[tuple[Pod, Reason], ...] = ()
+    notes: list[str] = field(default_factory=list)
+
+
+def pose(manifests: Manifests, region: str, options: SchedulingOptions) -> Offline:
+    """The scheduling problem of a set of manifests.
+
+    Args:
+        manifests: the objects.
+        region: where nodes are built; decides prices and availability of the bundled plans.
+        options: settings that change scheduling.
+    """
+    notes: list[str] = []
+    objects = prepared(manifests, notes)
+    now = max((time for obj in objects for time in _times(obj.metadata)), default=EPOCH)
+    state = ClusterState()
+    mirrored = set(CORE_KINDS) | set(DRA_KINDS)
+    for obj in objects:
+        if type(obj) in mirrored:
+            state.observe(obj)
+    view = state.snapshot()
+    classes = {item.name: item for item in view.all(LinodeNodeClass)}
+    plans = {pool.name: _plans(pool, classes, region, options, notes) for pool in view.all(NodePool)}
+    problem = build_problem(view, plans, options, now)
+    return Offline(problem, pending_pods(view).ignored, list(dict.fromkeys(notes)))
+
+
+def prepared(manifests: Manifests, notes: list[str]) -> list[KubeObject]:
+    """The objects as a cluster would hold them: with identities, made claims, and node pools that are ready.
+
+    Args:
+        manifests: the objects.
+        notes: takes in what was assumed.
+    """
+    objects = [_identified(loaded.obj, number) for number, loaded in enumerate(manifests.objects, 1)]
+    templates = {obj.key: obj for obj in objects if isinstance(obj, ResourceClaimTemplate)}
+    taken = {obj.key for obj in objects if isinstance(obj, ResourceClaim)}
+    result: list[KubeObject] = _missing_namespaces(objects)
+    for obj in objects:
+        if isinstance(obj, NodePool):
+            result.append(_ready(obj, notes))
+        elif isinstance(obj, Pod):
+            pod, claims = _with_claims(obj, templates, taken)
+            result += [_waiting(pod, notes), *claims]
+        else:
+            result.append(obj)
+    return result
+
+
+def _identified(obj: K, number: int) -> K:
+    """UIDs count in the order of the input, so that equal pods are placed in that order."""
+    if obj.metadata.uid:
+        return obj
+    return replace(obj, metadata=replace(obj.metadata, uid=f"00000000-0000-4000-8000-{number:012d}"))
+
+
+def _ready(pool: NodePool, notes: list[str]) -> NodePool:
+    stated = {condition.type: condition for condition in pool.status.conditions}
+    unready = [stated[name] for name in _READY if name in stated and stated[name].status != "True"]
+    if unready:
+        notes.append(f"NodePool {pool.name} says {unready[0].type}={unready[0].status}; it is taken to be ready here")
+    ready = tuple(Condition(type=name, status="True") for name in _READY)
+    others = tuple(condition for condition in pool.status.conditions if condition.type not in _READY)
+    return replace(pool, status=replace(pool.status, conditions=ready + others))
+
+
+def _missing_namespaces(objects: list[KubeObject]) -> list[KubeObject]:
+    """The namespaces that objects stand in but that the input does not hold, with the label every namespace has."""
+    there = {obj.name for obj in objects if isinstance(obj, Namespace)}
+    used = sorted({obj.namespace for obj in objects if obj.namespace} - there)
+    return [Namespace(metadata=ObjectMeta(name=name, labels={_NAMESPACE_NAME: name})) for name in used]
+
+
+def _with_claims(
+    pod: Pod, templates: dict[str, ResourceClaimTemplate], taken: set[str]
+) -> tuple[Pod, list[ResourceClaim]]:
+    """The pod with the claims that the claim controller makes for it, unless it has them already."""
+    made = {status.name for status in pod.status.resource_claim_statuses}
+    claims, statuses = [], list(pod.status.resource_claim_statuses)
+    for index, entry in enumerate(pod.spec.resource_claims):
+        template = templates.get(f"{pod.namespace}/{entry.resource_claim_template_name}")
+        if entry.name in made or template is None:
+            continue
+        name = f"{pod.name}-{entry.name}"
+        while f"{pod.namespace}/{name}" in taken:
+            name += "-x"
+        taken.add(f"{pod.namespace}/{name}")
+        claims.append(make_claim(pod, entry, template, name=name, uid=f"{pod.uid}-{index}"))
+        statuses.append(PodResourceClaimStatus(name=entry.name, resource_claim_name=name))
+    return replace(pod, status=replace(pod.status, resource_claim_statuses=tuple(statuses))), claims
+
+
+def _waiting(pod: Pod, notes: list[str]) -> Pod:
+    """A pod without a node as kube-scheduler leaves it: marked as not schedulable, or gated."""
+    if pod.spec.node_name or pod.status.phase in ("Succeeded", "Failed"):
+        return pod
+    if pod.spec.scheduling_gates:
+        notes.append(
+            f"pod {pod.key} is held back by scheduling gate {pod.spec.scheduling_gates[0].name}: not planned for"
+        )
+        return pod
+    unschedulable = Condition(type="PodScheduled", status="False", reason="Unschedulable")
+    others = tuple(condition for condition in pod.status.conditions if condition.type != "PodScheduled")
+    return replace(pod, status=replace(pod.status, conditions=(*others, unschedulable)))
+
+
+def _plans(
+    pool: NodePool,
+    classes: dict[str, LinodeNodeClass],
+    region: str,
+    options: SchedulingOptions,
+    notes: list[str],
+) -> tuple[InstanceType, ...]:
+    ref = pool.spec.template.spec.node_class_ref
+    if not is_supported(ref):
+        notes.append(
+            f"NodePool {pool.name} uses {ref.group} {ref.kind}: not a class of this provider, so it builds nothing"
+        )
+        return ()
+    node_class = classes.get(ref.name)
+    if node_class is None:
+        notes.append(f"LinodeNodeClass {ref.name} of NodePool {pool.name} is not in the input: an empty one is assumed")
+    return build_instance_types(
+        bundled_types(),
+        bundled_availability(region),
+        region,
+        node_class=node_class,
+        ignore_dra_requests=options.ignore_dra_requests,
+    )
+
+
+def _times(meta: ObjectMeta) -> Iterable[datetime]:
+    return (time for time in (meta.creation_timestamp, meta.deletion_timestamp) if time is not None)
