@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 Ts = TypeVarTuple("Ts")
 
 
+class Appointment:
+    """An action to come."""
+
+    def __init__(self, task: asyncio.Task[None]) -> None:
+        self._task = task
+
+    def cancel(self) -> None:
+        """Call it off, unless it has happened."""
+        self._task.cancel()
+
+
 class Agenda:
     """Actions at later times, and tasks that run until the end.
 
@@ -33,10 +44,8 @@ class Agenda:
         """Actions still to come, without the background ones."""
         return sum(self._tasks.values())
 
-    def after(
-        self, seconds: float, action: Callable[[*Ts], None], *args: *Ts, background: bool = False
-    ) -> asyncio.Task[None]:
-        """Call ``action`` once that time has passed. Cancel the task to call it off.
+    def after(self, seconds: float, action: Callable[[*Ts], None], *args: *Ts, background: bool = False) -> Appointment:
+        """Call ``action`` once that time has passed.
 
         Args:
             seconds: from now.
@@ -44,11 +53,11 @@ class Agenda:
             args: its arguments.
             background: housekeeping for which nobody waits; it does not count as pending.
         """
-        return self._keep(self._later(seconds, action, *args), counts=not background)
+        return Appointment(self._keep(self._later(seconds, action, *args), counts=not background))
 
-    def run(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine for as long as the world lives."""
-        return self._keep(coroutine, counts=False)
+        _ = self._keep(coroutine, counts=False)
 
     async def _later(self, seconds: float, action: Callable[[*Ts], None], *args: *Ts) -> None:
         await self._clock.sleep(seconds)
