@@ -1,0 +1,196 @@
+"""What one search looks at: candidates in order, pools that cannot be used, and what is already taken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from karpenter_linode.cel import CompileError, EvaluationError
+from karpenter_linode.dra.bindings import NO_BINDINGS
+from karpenter_linode.dra.capacity import Amounts, consumption, unserved
+from karpenter_linode.dra.errors import AllocationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from karpenter_linode.dra.bindings import BoundDevices
+    from karpenter_linode.dra.devices import Candidate, CounterKey, PoolKey
+    from karpenter_linode.dra.features import Features
+    from karpenter_linode.dra.pools import Pool
+    from karpenter_linode.dra.prepare import Alternative, PlacedSelector
+    from karpenter_linode.model.resource import DeviceTaint, DeviceToleration
+
+_BLOCKING: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+class Matches:
+    """Which candidates serve one alternative, as far as they have been looked at. Bit i stands for candidate i."""
+
+    __slots__ = ("known", "served")
+
+    def __init__(self) -> None:
+        self.known = 0
+        self.served = 0
+
+
+class View:
+    """The devices of one place, in the order in which they are tried.
+
+    Args:
+        candidates: published devices by pool, then predicted ones.
+        broken: pools whose devices cannot be used now.
+        features: what the cluster has switched on.
+        bindings: devices that will share a value nobody knows yet.
+    """
+
+    def __init__(
+        self,
+        candidates: Iterable[Candidate],
+        broken: tuple[Pool, ...],
+        features: Features,
+        bindings: BoundDevices = NO_BINDINGS,
+    ) -> None:
+        self.candidates = tuple(candidates)
+        self.broken = broken
+        self.features = features
+        self.bindings = bindings
+        self.position = {candidate.id: index for index, candidate in enumerate(self.candidates)}
+        self.shared = sum(1 << index for index, candidate in enumerate(self.candidates) if candidate.shared)
+        self._matches: dict[int, Matches] = {}
+        self._everything: dict[int, tuple[int, ...]] = {}
+
+    def matches(self, alternative: Alternative) -> Matches:
+        """What is known of an alternative; kept for later searches over the same devices."""
+        found = self._matches.get(alternative.number)
+        if found is None:
+            found = self._matches[alternative.number] = Matches()
+        return found
+
+    def serves(self, alternative: Alternative, index: int) -> bool:
+        """Whether a candidate serves an alternative, whoever holds it now.
+
+        Raises:
+            AllocationError: a selector does not compile or fails on the device.
+        """
+        matches = self.matches(alternative)
+        bit = 1 << index
+        if not matches.known & bit:
+            candidate = self.candidates[index]
+            if (
+                selected(alternative, candidate)
+                and not candidate.unusable
+                and not self.untolerated(alternative, candidate)
+                and not self.unserved(alternative, candidate)
+            ):
+                matches.served |= bit
+            matches.known |= bit
+        return bool(matches.served & bit)
+
+    def everything(self, alternative: Alternative) -> tuple[int, ...]:
+        """The devices that an ``All`` alternative asks for: all that match and can serve the capacity asked.
+
+        Raises:
+            AllocationError: some pool in reach is incomplete or invalid, or a selector fails on a device.
+        """
+        found = self._everything.get(alternative.number)
+        if found is None:
+            for pool in self.broken:
+                raise AllocationError(
+                    "dra-pool-unusable",
+                    f"request {alternative.label}: asks for all devices, but resource pool {pool.key[0]}/{pool.key[1]} is "
+                    f"{pool.state} ({pool.detail})",
+                    (("driver", pool.key[0]), ("pool", pool.key[1])),
+                )
+            found = self._everything[alternative.number] = tuple(
+                index
+                for index, candidate in enumerate(self.candidates)
+                if selected(alternative, candidate) and not self.unserved(alternative, candidate)
+            )
+        return found
+
+    def untolerated(self, alternative: Alternative, candidate: Candidate) -> DeviceTaint | None:
+        """The first taint of a device that keeps the alternative off it."""
+        if not self.features.taints:
+            return None
+        for taint in candidate.device.taints:
+            if taint.effect in _BLOCKING and not any(tolerates(item, taint) for item in alternative.tolerations):
+                return taint
+        return None
+
+    def unserved(self, alternative: Alternative, candidate: Candidate) -> str:
+        """Why the device can never serve the capacity asked, or an empty text."""
+        if candidate.shared:
+            amounts = consumption(candidate.device, alternative.capacity)
+            return amounts if isinstance(amounts, str) else ""
+        return unserved(candidate.device, alternative.capacity) if alternative.capacity else ""
+
+
+class Usage:
+    """What is taken of a view's devices before a search begins.
+
+    Args:
+        taken: exclusive devices in use, as bits.
+        shares: nano-units in use of each capacity of shared devices.
+        remaining: what is left of each pool's counters; pools without counters may be missing.
+    """
+
+    __slots__ = ("remaining", "shares", "taken")
+
+    def __init__(
+        self,
+        taken: int = 0,
+        shares: dict[int, Amounts] | None = None,
+        remaining: dict[PoolKey, dict[CounterKey, int]] | None = None,
+    ) -> None:
+        self.taken = taken
+        self.shares = shares or {}
+        self.remaining = remaining or {}
+
+
+def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    """Whether a toleration covers a device taint (spec 1.6)."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if not toleration.key and toleration.operator != "Exists":
+        return False
+    return toleration.operator == "Exists" or toleration.value == taint.value
+
+
+def selected(alternative: Alternative, candidate: Candidate) -> bool:
+    """Whether all selectors hold for a device, those of the class first, stopping at the first that does not.
+
+    Raises:
+        AllocationError: a selector does not compile or fails on the device: Kubernetes gives the claim up, too.
+    """
+    for placed in alternative.selectors:
+        try:
+            if not placed.selector.holds(candidate.shape):
+                return False
+        except CompileError as error:
+            raise compile_failure(placed, error) from None
+        except EvaluationError as error:
+            raise _runtime_failure(alternative, placed, candidate, error) from None
+    return True
+
+
+def compile_failure(placed: PlacedSelector, error: CompileError) -> AllocationError:
+    """A selector that is no valid expression."""
+    facts = (
+        ("selector", placed.selector.text),
+        ("position", f"{error.line}:{error.column}"),
+        ("error", error.message),
+    )
+    return AllocationError("dra-selector-compile", f"{placed.place}: CEL compile error: {error}", facts)
+
+
+def _runtime_failure(
+    alternative: Alternative, placed: PlacedSelector, candidate: Candidate, error: EvaluationError
+) -> AllocationError:
+    where = "" if placed.owner.startswith("request") else f"request {alternative.label}: "
+    facts = (("selector", placed.selector.text), ("device", str(candidate.id)), ("error", error.message))
+    return AllocationError(
+        "dra-selector-error",
+        f"{where}{placed.place} on device {candidate.id}: CEL runtime error: {error.message}",
+        facts,
+    )
