@@ -5,10 +5,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= auto
 
-.PHONY: help setup demo test check bench docs lock fmt clean
+.PHONY: help setup demo test e2e check bench docs lock fmt clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
+	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
 
 setup: .venv/.installed ## make .venv from requirements.lock
 
@@ -29,6 +29,10 @@ demo: setup ## the main job on the embedded world: a claim becomes a node, and i
 
 test: setup ## all tests
 	@$(BIN)/python -m pytest -n $(JOBS) -q
+
+e2e: setup ## the tests on a real Kubernetes control plane; the first run builds it with Go, which takes many minutes
+	@$(BIN)/python tests/e2e/controlplane_binary.py
+	@$(BIN)/python -m pytest -v -m e2e tests/e2e
 
 check: setup ## format, lint, types, layers
 	@$(BIN)/ruff format --check .

@@ -1,0 +1,78 @@
+"""A server as a child process: its log in a file, its end never forgotten."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_TAIL_LINES = 20
+
+
+class ServerError(RuntimeError):
+    """A server ended, or did not get ready; the message has the end of its log."""
+
+
+class ServerProcess:
+    """One program that runs until it is stopped, in a process group of its own.
+
+    The program is expected to end when its standard input closes, as it does when this process is killed.
+    """
+
+    def __init__(self, name: str, command: list[str], log: Path) -> None:
+        self.name = name
+        self.log = log
+        self._command = command
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, which is also the group's; None when it is not running."""
+        return self._process.pid if self._process is not None else None
+
+    def start(self) -> None:
+        """Starts the program; its output is added to the log."""
+        if self._process is not None:
+            raise ServerError(f"{self.name} runs already, as process {self._process.pid}")
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603  # the caller says what to run: that is its purpose
+                self._command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def check(self) -> None:
+        """Raises ServerError if the program was started and has ended by itself."""
+        if self._process is not None and (code := self._process.poll()) is not None:
+            raise ServerError(f"{self.name} ended with exit code {code}; {self.log_tail()}")
+
+    def terminate(self) -> None:
+        """Asks the program to end, without waiting."""
+        if self._process is not None:
+            self._process.terminate()
+
+    def stop(self, grace_seconds: float = 20.0) -> None:
+        """Asks the program to end, waits, and kills it if it has not ended in time."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(grace_seconds)
+        self.kill()
+
+    def kill(self) -> None:
+        """Ends the program and all that it started at once, as a crash would."""
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
+        self._process = None
+
+    def log_tail(self) -> str:
+        """The last lines of the log, and where it is."""
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        return "\n".join([f"the end of {self.log}:", *lines[-_TAIL_LINES:]])
