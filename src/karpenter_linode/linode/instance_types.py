@@ -100,7 +100,7 @@ def unavailable_plans(availability: Iterable[RegionAvailability], region: str) -
     return frozenset(row.plan for row in rows) - frozenset(row.plan for row in rows if row.available)
 
 
-def _instance_type(  # noqa: PLR0913, PLR0917 - one value for each thing an instance type depends on
+def _instance_type(
     plan: LinodeType,
     region: str,
     node_class: LinodeNodeClass | None,

@@ -73,7 +73,7 @@ def refuse_plan(plan: LinodeType, region: str, tier: str, exceptions: PlanFilter
         if pattern.match(plan.id):
             return _refusal(plan, "plan-id", f"plan {plan.id}: {why}")
     if plan.class_ == "gpu" and tier == ENTERPRISE and not exceptions.enterprise_gpu:
-        return _refusal(plan, "plan-tier", f"plan {plan.id}: GPU plans are offered on LKE clusters of the standard tier")
+        return _refusal(plan, "plan-tier", f"plan {plan.id}: GPU plans are for LKE clusters of the standard tier")
     return None
 
 
