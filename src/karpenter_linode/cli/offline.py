@@ -17,7 +17,7 @@ from karpenter_linode.cluster.state import ClusterState
 from karpenter_linode.cluster.view import CORE_KINDS, DRA_KINDS, is_supported
 from karpenter_linode.dra.claims import make_claim
 from karpenter_linode.linode.instance_types import build_instance_types
-from karpenter_linode.linode.tables import bundled_availability, bundled_types
+from karpenter_linode.linode.tables import bundled_availability
 from karpenter_linode.model.core import Namespace, Pod, PodResourceClaimStatus
 from karpenter_linode.model.karpenter import LinodeNodeClass, NodePool
 from karpenter_linode.model.meta import Condition, KubeObject, ObjectMeta
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from karpenter_linode.cli.manifests import Manifests
     from karpenter_linode.model.instance_type import InstanceType
+    from karpenter_linode.model.linode import LinodeType
     from karpenter_linode.model.reason import Reason
     from karpenter_linode.scheduling.problem import Problem, SchedulingOptions
 
@@ -54,12 +55,20 @@ class Offline:
     notes: list[str] = field(default_factory=list)
 
 
-def pose(manifests: Manifests, region: str, options: SchedulingOptions) -> Offline:
+@dataclass(frozen=True, slots=True)
+class Market:
+    """What Linode sells: plans as ``GET /linode/types`` lists them, and the region whose prices and availability count."""
+
+    region: str
+    types: tuple[LinodeType, ...]
+
+
+def pose(manifests: Manifests, market: Market, options: SchedulingOptions) -> Offline:
     """The scheduling problem of a set of manifests.
 
     Args:
         manifests: the objects.
-        region: where nodes are built; decides prices and availability of the bundled plans.
+        market: the plans to build from.
         options: settings that change scheduling.
     """
     notes: list[str] = []
@@ -72,7 +81,7 @@ def pose(manifests: Manifests, region: str, options: SchedulingOptions) -> Offli
             state.observe(obj)
     view = state.snapshot()
     classes = {item.name: item for item in view.all(LinodeNodeClass)}
-    plans = {pool.name: _plans(pool, classes, region, options, notes) for pool in view.all(NodePool)}
+    plans = {pool.name: _plans(pool, classes, market, options, notes) for pool in view.all(NodePool)}
     problem = build_problem(view, plans, options, now)
     return Offline(problem, pending_pods(view).ignored, list(dict.fromkeys(notes)))
 
@@ -159,7 +168,7 @@ def _waiting(pod: Pod, notes: list[str]) -> Pod:
 def _plans(
     pool: NodePool,
     classes: dict[str, LinodeNodeClass],
-    region: str,
+    market: Market,
     options: SchedulingOptions,
     notes: list[str],
 ) -> tuple[InstanceType, ...]:
@@ -173,9 +182,9 @@ def _plans(
     if node_class is None:
         notes.append(f"LinodeNodeClass {ref.name} of NodePool {pool.name} is not in the input: an empty one is assumed")
     return build_instance_types(
-        bundled_types(),
-        bundled_availability(region),
-        region,
+        market.types,
+        bundled_availability(market.region),
+        market.region,
         node_class=node_class,
         ignore_dra_requests=options.ignore_dra_requests,
     )

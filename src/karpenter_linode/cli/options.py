@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from karpenter_linode.cli.errors import Place, input_error
+from karpenter_linode.cli.offline import Market
 from karpenter_linode.cli.output import FORMATS
-from karpenter_linode.linode.tables import DEFAULT_REGION, bundled_regions
+from karpenter_linode.linode.tables import DEFAULT_REGION, bundled_regions, bundled_types
+from karpenter_linode.model import codec
+from karpenter_linode.model.linode import LinodeType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +28,11 @@ ignore_dra_requests: Final[Decorator] = click.option(
     "--ignore-dra-requests",
     is_flag=True,
     help="Refuse pods with ResourceClaims, as the controller does by default.",
+)
+plans: Final[Decorator] = click.option(
+    "--plans",
+    metavar="FILE",
+    help="Plans to build from, as `linode-cli linodes types --json` prints them, instead of the bundled ones.",
 )
 output: Final[Decorator] = click.option(
     "-o",
@@ -44,3 +54,21 @@ def known_region(name: str | None) -> str:
     if name is not None and name not in known:
         raise click.BadParameter(f"no region {name!r}: known are {', '.join(known)}", param_hint="--region")
     return name or DEFAULT_REGION
+
+
+def market(region_name: str | None, plans_file: str | None) -> Market:
+    """The plans and the region that the options name.
+
+    Raises:
+        UsageError: no such region.
+        InputError: the file holds no list of plans.
+    """
+    where = known_region(region_name)
+    if plans_file is None:
+        return Market(where, bundled_types())
+    try:
+        return Market(where, codec.decode(Path(plans_file).read_bytes(), tuple[LinodeType, ...]))
+    except OSError as error:
+        raise input_error(Place(plans_file), f"cannot be read: {error.strerror}") from None
+    except codec.DecodeError as error:
+        raise input_error(Place(plans_file), f"expected a JSON list of Linode types: {error}") from None

@@ -17,12 +17,14 @@ from karpenter_linode.cli.references import reference_errors
 from karpenter_linode.cluster.pending import NOT_FOR_KARPENTER
 from karpenter_linode.dra.claims import has_dra_requirements
 from karpenter_linode.explain import solution_data, solution_lines
+from karpenter_linode.linode.tables import bundled_types
 from karpenter_linode.model import codec
 from karpenter_linode.operator.options import Options
 from karpenter_linode.scheduling.problem import PodRef, Problem, Solution, Unplaced
 from karpenter_linode.scheduling.solve import solve
 
 if TYPE_CHECKING:
+    from karpenter_linode.cli.offline import Market
     from karpenter_linode.model.core import Pod
 
 DRA_ON: Final = (
@@ -35,6 +37,7 @@ _MANY_PODS: Final = 500
 @click.command("plan")
 @click.argument("paths", nargs=-1, metavar="PATH...")
 @options.region
+@options.plans
 @options.ignore_dra_requests
 @options.output
 @click.option("--explain", is_flag=True, help="Also tell which devices each claim gets and why other plans are out.")
@@ -46,6 +49,7 @@ def command(
     paths: tuple[str, ...],
     *,
     region: str | None,
+    plans: str | None,
     ignore_dra_requests: bool,
     output: str,
     explain: bool,
@@ -54,10 +58,11 @@ def command(
 ) -> int:
     """Tell which nodes would be built for the pods in PATH..., at what price, and why not others.
 
-    PATH is a YAML or JSON file, a directory of them, or - for the standard input. Put in what the cluster has: NodePools,
-    LinodeNodeClasses, DeviceClasses, ResourceClaims and their templates, pods or the Deployments, StatefulSets and Jobs
-    that make them, DaemonSets, and, if they matter, existing Nodes, NodeClaims and ResourceSlices. Plans and prices are
-    those that ship with the program; nothing is asked of a cluster or of Linode.
+    PATH is a YAML or JSON file, a directory of them, or - for the standard input. Put in what the cluster has:
+    NodePools, LinodeNodeClasses, DeviceClasses, ResourceClaims and their templates, pods or the Deployments,
+    StatefulSets and Jobs that make them, DaemonSets, and, if they matter, existing Nodes, NodeClaims and
+    ResourceSlices. Plans and prices are those that ship with the program, or those of --plans; nothing is asked of a
+    cluster or of Linode.
 
     \b
     Examples:
@@ -71,28 +76,29 @@ def command(
     if bool(paths) == bool(snapshot):
         raise click.UsageError("give PATHs of manifests, or --snapshot FILE, and not both")
     if snapshot:
-        if region or ignore_dra_requests:
-            raise click.UsageError("--region and --ignore-dra-requests are part of a snapshot and cannot be changed")
-        posed, warnings = Offline(_read_problem(snapshot)), Manifests()
+        if region or plans or ignore_dra_requests:
+            raise click.UsageError("a snapshot has its own region, plans and settings: they cannot be changed")
+        posed, manifests = Offline(_read_problem(snapshot)), Manifests()
     else:
-        warnings = load(paths)
-        posed = _posed(warnings, options.known_region(region), ignore_dra_requests=ignore_dra_requests)
+        manifests = load(paths)
+        posed = _posed(manifests, options.market(region, plans), ignore_dra_requests=ignore_dra_requests)
     if dump_problem:
         _write_problem(posed.problem, dump_problem)
     with progress(f"placing {len(posed.problem.pods)} pods", wanted=len(posed.problem.pods) >= _MANY_PODS):
         solution = _solved(posed)
-    _report(solution, posed, warnings, output, explain=explain)
+    _report(solution, posed, manifests, output, explain=explain)
     return EXIT_UNPLACED if solution.unplaced else EXIT_PLACED
 
 
-def _posed(manifests: Manifests, region: str, *, ignore_dra_requests: bool) -> Offline:
+def _posed(manifests: Manifests, market: Market, *, ignore_dra_requests: bool) -> Offline:
     errors = reference_errors(manifests)
     if errors:
         raise InputError(errors)
-    posed = pose(manifests, region, Options(ignore_dra_requests=ignore_dra_requests).scheduling())
+    posed = pose(manifests, market, Options(ignore_dra_requests=ignore_dra_requests).scheduling())
     if not ignore_dra_requests and any(map(has_dra_requirements, posed.problem.pods)):
         posed.notes.insert(0, DRA_ON)
-    posed.notes.append(f"plans and prices are those bundled with this release, for region {region}")
+    if market.types == bundled_types():
+        posed.notes.append(f"plans and prices are those bundled with this release, for region {market.region}")
     return posed
 
 
