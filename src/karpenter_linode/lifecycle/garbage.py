@@ -20,7 +20,7 @@ from karpenter_linode.model.karpenter import NodeClaim
 from karpenter_linode.model.meta import is_true
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from karpenter_linode.cluster.view import View
 
@@ -86,15 +86,15 @@ def _is_candidate(claim: NodeClaim) -> bool:
 
 def orphans(
     instances: Iterable[Sighting],
-    view: View,
+    claims: Iterable[NodeClaim],
     seen_before: frozenset[str],
     now: datetime,
 ) -> tuple[Sighting, ...]:
     """Instances that no NodeClaim stands behind.
 
     Args:
-        instances: what the cloud listed, *before* ``view`` was taken.
-        view: the cluster.
+        instances: what the cloud listed, *before* the NodeClaims were.
+        claims: every NodeClaim.
         seen_before: provider ids that were orphans the last time too. Only they are returned: one sighting alone never
             costs an instance its life.
         now: the time.
@@ -102,24 +102,27 @@ def orphans(
     An instance whose NodeClaim exists but doesn't know its provider id yet is about to be adopted. One that nobody
     claimed gets more time, since a launch may be about to claim it.
     """
-    found = []
-    for item in instances:
-        if item.deleting or view.node_claims_of(item.provider_id) or item.provider_id not in seen_before:
-            continue
-        claim = view.get(NodeClaim, item.node_claim) if item.node_claim else None
-        if claim is not None and not claim.status.provider_id and claim.metadata.deletion_timestamp is None:
-            continue
-        age = ORPHAN_AGE if item.node_claim else UNCLAIMED_AGE
-        if item.created is None or now - item.created > age:
-            found.append(item)
-    return tuple(found)
-
-
-def suspects(instances: Iterable[Sighting], view: View) -> frozenset[str]:
-    """Provider ids without a NodeClaim at this sighting."""
-    return frozenset(
-        item.provider_id for item in instances if not item.deleting and not view.node_claims_of(item.provider_id)
+    claims = tuple(claims)
+    expected = {
+        claim.name for claim in claims if not claim.status.provider_id and claim.metadata.deletion_timestamp is None
+    }
+    return tuple(
+        item
+        for item in _unclaimed(instances, claims)
+        if item.provider_id in seen_before
+        and item.node_claim not in expected
+        and (item.created is None or now - item.created > (ORPHAN_AGE if item.node_claim else UNCLAIMED_AGE))
     )
+
+
+def suspects(instances: Iterable[Sighting], claims: Iterable[NodeClaim]) -> frozenset[str]:
+    """Provider ids without a NodeClaim at this sighting."""
+    return frozenset(item.provider_id for item in _unclaimed(instances, claims))
+
+
+def _unclaimed(instances: Iterable[Sighting], claims: Iterable[NodeClaim]) -> Iterator[Sighting]:
+    known = {claim.status.provider_id for claim in claims}
+    return (item for item in instances if not item.deleting and item.provider_id not in known)
 
 
 def collect_orphan(item: Sighting, view: View) -> list[Effect]:

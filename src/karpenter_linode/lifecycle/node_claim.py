@@ -10,7 +10,7 @@ from karpenter_linode.cluster.view import is_supported
 from karpenter_linode.lifecycle.effects import CloudCreate, Effect, Requeue
 from karpenter_linode.lifecycle.finalization import finalize
 from karpenter_linode.lifecycle.initialization import initialize
-from karpenter_linode.lifecycle.launch import LaunchAnswer, launch
+from karpenter_linode.lifecycle.launch import LaunchAnswer, LaunchSucceeded, launch
 from karpenter_linode.lifecycle.liveness import check_liveness
 from karpenter_linode.lifecycle.patches import object_patch, status_patch
 from karpenter_linode.lifecycle.registration import register
@@ -51,6 +51,10 @@ def reconcile_node_claim(
     if not is_supported(claim.spec.node_class_ref):
         return []
     if claim.metadata.deletion_timestamp is not None:
+        if isinstance(launched, LaunchSucceeded) and not claim.status.provider_id:
+            # Built while the deletion began: the instance has to be on record before it can be taken down.
+            step = launch(claim, launched, now)
+            return [*step.effects, *_written(claim, step.claim), Requeue(NOW)]
         return finalize(claim, view, now, instance_gone=instance_gone)
     if labels.TERMINATION_FINALIZER not in claim.metadata.finalizers:
         finalizers = (*claim.metadata.finalizers, labels.TERMINATION_FINALIZER)

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from karpenter_linode.cluster.view import is_supported
 from karpenter_linode.lifecycle.conditions import ConditionSet, of_node_pool
 from karpenter_linode.lifecycle.effects import Effect, Patch
-from karpenter_linode.lifecycle.node_pool_hash import node_pool_hash
 from karpenter_linode.lifecycle.node_pool_validation import template_errors
 from karpenter_linode.lifecycle.patches import merge_diff, status_patch
 from karpenter_linode.model import codec, labels
@@ -17,6 +16,7 @@ from karpenter_linode.model.condition_types import DRIFTED, NODE_CLASS_READY, RE
 from karpenter_linode.model.karpenter import LinodeNodeClass, NodeClaim, NodePool
 from karpenter_linode.model.meta import find_condition
 from karpenter_linode.scheduling import resources as res
+from karpenter_linode.scheduling.node_pool_hash import node_pool_hash
 from karpenter_linode.scheduling.state_node import NodeView
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _class_ready(conditions: ConditionSet, node_class: LinodeNodeClass | None) -
 
 
 def _hashed(pool: NodePool, view: View) -> list[Effect]:
-    current, version = node_pool_hash(pool.spec.template), labels.NODEPOOL_HASH_VERSION_VALUE
+    current, version = node_pool_hash(pool), labels.NODEPOOL_HASH_VERSION_VALUE
     effects: list[Effect] = []
     if pool.metadata.annotations.get(labels.NODEPOOL_HASH_VERSION) != version:
         effects += [
