@@ -1,0 +1,105 @@
+"""Controller ``nodeclaim.lifecycle``: launch to finalization of NodeClaims."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from karpenter_linode.cluster.view import slice_nodes
+from karpenter_linode.controllers.cloud_calls import create_instance, delete_instance
+from karpenter_linode.controllers.effects import Done, Executor
+from karpenter_linode.controllers.reconciler import Reconciler
+from karpenter_linode.controllers.timing import Backoff
+from karpenter_linode.lifecycle.effects import CloudCreate, CloudDelete
+from karpenter_linode.lifecycle.launch import LaunchSucceeded
+from karpenter_linode.lifecycle.node_claim import reconcile_node_claim
+from karpenter_linode.model.condition_types import LAUNCHED
+from karpenter_linode.model.core import Node
+from karpenter_linode.model.karpenter import NodeClaim, NodePool
+from karpenter_linode.model.meta import is_true
+from karpenter_linode.model.resource import ResourceSlice
+
+if TYPE_CHECKING:
+    from karpenter_linode.controllers.hub import Change
+    from karpenter_linode.controllers.runtime import Runtime
+    from karpenter_linode.lifecycle.effects import Effect
+    from karpenter_linode.lifecycle.launch import LaunchAnswer
+
+_NAME: Final = "nodeclaim.lifecycle"
+_BACKOFF: Final = Backoff(1.0, 60.0)
+
+
+class NodeClaimLifecycle(Reconciler):
+    """Watches NodeClaims, their Nodes, and the ResourceSlices of those Nodes."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(_NAME, runtime, self.reconcile, workers=runtime.settings.workers, backoff=_BACKOFF)
+        self._executor = Executor(runtime, _NAME)
+        self._launched: dict[str, LaunchSucceeded] = {}
+        runtime.hub.subscribe(NodeClaim, self._on_claim)
+        runtime.hub.subscribe(Node, self._on_node)
+        runtime.hub.subscribe(ResourceSlice, self._on_slice)
+        runtime.hub.subscribe(NodePool, self._on_pool)
+
+    async def reconcile(self, key: str) -> Done | None:
+        """Bring one NodeClaim a step further."""
+        claim = self._runtime.state.get(NodeClaim, key)
+        if claim is None:
+            return None
+        launched: LaunchAnswer | None = self._launched.get(claim.uid)
+        if is_true(claim.status.conditions, LAUNCHED):
+            self._launched.pop(claim.uid, None)
+            launched = None
+        done = await self._executor.carry_out(self._decide(claim, launched))
+        if isinstance(done.question, CloudCreate):
+            answer = await create_instance(self._runtime.cloud, done.question.node_claim)
+            if isinstance(answer, LaunchSucceeded):
+                self._launched[claim.uid] = answer
+            return await self._again(claim, launched=answer)
+        if isinstance(done.question, CloudDelete):
+            gone = await delete_instance(self._runtime.cloud, done.question.provider_id)
+            return await self._again(claim, gone=gone)
+        return done
+
+    async def _again(
+        self, claim: NodeClaim, *, launched: LaunchAnswer | None = None, gone: bool | None = None
+    ) -> Done | None:
+        # The cloud took its time: the NodeClaim may have changed or gone.
+        present = self._runtime.state.get(NodeClaim, claim.name)
+        if present is None or present.uid != claim.uid:
+            return None
+        return await self._executor.carry_out(self._decide(present, launched, gone=gone))
+
+    def _decide(self, claim: NodeClaim, launched: LaunchAnswer | None, *, gone: bool | None = None) -> list[Effect]:
+        return reconcile_node_claim(
+            claim,
+            self._runtime.state,
+            self._runtime.now(),
+            self._runtime.settings.lifecycle,
+            launched=launched,
+            instance_gone=gone,
+        )
+
+    def _on_claim(self, change: Change) -> None:
+        if change.new is None:
+            self._launched.pop(change.object.uid, None)
+        else:
+            self.queue.add(change.object.name)
+
+    def _on_node(self, change: Change) -> None:
+        for node in filter(None, (change.old, change.new)):
+            self._enqueue_claims_of(node)
+
+    def _on_slice(self, change: Change) -> None:
+        for item in filter(None, (change.old, change.new)):
+            for name in slice_nodes(item):
+                node = self._runtime.state.get(Node, name)
+                if node is not None:
+                    self._enqueue_claims_of(node)
+
+    def _on_pool(self, change: Change) -> None:
+        for claim in self._runtime.state.node_claims_in_pool(change.object.name):
+            self.queue.add(claim.name)
+
+    def _enqueue_claims_of(self, node: Node) -> None:
+        for claim in self._runtime.state.node_claims_of(node.spec.provider_id):
+            self.queue.add(claim.name)

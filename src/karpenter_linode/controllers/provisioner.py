@@ -1,0 +1,145 @@
+"""Controller ``provisioner``: from a batch of pending pods to NodeClaims (spec/karpenter-scheduling.md 1.5 to 1.9)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from karpenter_linode.cluster.pending import NOT_FOR_KARPENTER, pending_pods
+from karpenter_linode.cluster.problem import build_problem
+from karpenter_linode.cluster.view import is_supported, state_node_id
+from karpenter_linode.controllers.reconciler import Loop
+from karpenter_linode.controllers.solution_report import SolutionReport
+from karpenter_linode.lifecycle.node_pool import node_pool_usage
+from karpenter_linode.model.core import Node
+from karpenter_linode.model.karpenter import NodeClaim, NodePool
+from karpenter_linode.model.quantity import Quantity
+from karpenter_linode.ports import CloudError, KubeError
+from karpenter_linode.scheduling import solve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from karpenter_linode.cluster.view import View
+    from karpenter_linode.controllers.batcher import Batcher
+    from karpenter_linode.controllers.runtime import Runtime
+    from karpenter_linode.model.instance_type import InstanceType
+    from karpenter_linode.scheduling.problem import ExistingPlacement, PlannedNodeClaim, Problem, Solution
+
+NAME: Final = "provisioner"
+
+
+class Provisioner(Loop):
+    """Solves one batch after another. It never waits for a launch: what it created counts at once.
+
+    Args:
+        runtime: ports and state.
+        batcher: closes batches.
+
+    Attributes:
+        last: the last problem and its solution, for reports.
+    """
+
+    def __init__(self, runtime: Runtime, batcher: Batcher) -> None:
+        super().__init__(NAME, runtime, self.step)
+        self._batcher = batcher
+        self._report = SolutionReport(runtime)
+        self.last: tuple[Problem, Solution] | None = None
+
+    async def step(self) -> float:
+        """Wait for a batch and provide for it."""
+        await self._batcher.wait()
+        await self.provide()
+        return 0.0
+
+    async def provide(self) -> None:
+        """Solve the problem of this moment and create what the solution asks for.
+
+        Raises:
+            KubeError: NodeClaims could not be created; all were tried.
+        """
+        pools = [
+            pool for pool in self._runtime.state.all(NodePool) if is_supported(pool.spec.template.spec.node_class_ref)
+        ]
+        instance_types = await self._instance_types(pools)
+        view, now = self._runtime.state.snapshot(), self._runtime.now()
+        self._ignore(view)
+        problem = build_problem(view, instance_types, self._runtime.settings.scheduling, now)
+        if not problem.pods:
+            return
+        self._report.begins(problem)
+        solution = solve(problem)
+        self.last = (problem, solution)
+        took = self._runtime.now() - now
+        self._report.solved(problem, solution, took)
+        self._nominate(solution.existing)
+        await self._create_all(solution.new_node_claims, problem)
+
+    async def _instance_types(self, pools: Iterable[NodePool]) -> dict[str, tuple[InstanceType, ...]]:
+        found: dict[str, tuple[InstanceType, ...]] = {}
+        for pool in pools:
+            try:
+                found[pool.name] = await self._runtime.cloud.instance_types(pool)
+            except CloudError as error:
+                self._runtime.logger.error(
+                    "skipping, unable to resolve instance types", controller=NAME, NodePool=pool.name, error=str(error)
+                )
+                continue
+            if not found[pool.name]:
+                self._runtime.logger.info(
+                    "skipping, no resolved instance types found", controller=NAME, NodePool=pool.name
+                )
+        return found
+
+    def _ignore(self, view: View) -> None:
+        ignored = pending_pods(view).ignored
+        self._runtime.metrics.set_gauge("karpenter_scheduler_ignored_pods_count", {}, len(ignored))
+        for pod, reason in ignored:
+            text = f"ignoring pod, {reason.message}"
+            self._runtime.logger.debug("ignoring pod", controller=NAME, Pod=pod.key, error=reason.message)
+            if reason.code != NOT_FOR_KARPENTER:
+                self._report.failed_scheduling(pod, text)
+
+    def _nominate(self, placements: Iterable[ExistingPlacement]) -> None:
+        until = self._runtime.now() + self._runtime.settings.nomination_window
+        for placement in placements:
+            claim = self._runtime.state.get(NodeClaim, placement.node_claim) if placement.node_claim else None
+            node = self._runtime.state.get(Node, placement.node)
+            ident = state_node_id(node, claim)
+            if ident:
+                self._runtime.state.nominate(ident, until)
+
+    async def _create_all(self, planned: tuple[PlannedNodeClaim, ...], problem: Problem) -> None:
+        created = await asyncio.gather(*(self._create(item, problem) for item in planned), return_exceptions=True)
+        errors = [error for error in created if isinstance(error, BaseException)]
+        for error in errors:
+            if not isinstance(error, KubeError):
+                raise error
+        if errors:
+            raise KubeError("; ".join(f"creating node claim, {error}" for error in errors))
+
+    async def _create(self, planned: PlannedNodeClaim, problem: Problem) -> None:
+        exceeded = self._exceeded(planned.node_pool)
+        if exceeded:
+            raise KubeError(exceeded)
+        claim = await self._runtime.kube.create(planned.node_claim)
+        # In the state before anything else can run: the next pass must see it, however long the watch takes.
+        self._runtime.observe(claim)
+        until = self._runtime.now() + self._runtime.settings.nomination_window
+        self._runtime.state.nominate(state_node_id(None, claim), until)
+        self._report.created(claim, planned, problem)
+
+    def _exceeded(self, pool_name: str) -> str:
+        pool = self._runtime.state.get(NodePool, pool_name)
+        if pool is None:
+            return f'getting current resource usage, nodepools.karpenter.sh "{pool_name}" not found'
+        usage = node_pool_usage(self._runtime.state, self._runtime.now()).get(pool_name, {})
+        for name, limit in sorted((pool.spec.limits or {}).items()):
+            used = usage.get(name, 0)
+            if used > limit.nano:
+                notation = limit.notation
+                return (
+                    f"resource usage exceeds limit (limit={limit}, resource-name={name}, "
+                    f"usage={Quantity(used, notation)})"
+                )
+        return ""

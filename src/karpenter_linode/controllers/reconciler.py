@@ -1,0 +1,140 @@
+"""The two shapes of a controller: one that works through a queue of objects, and one that repeats a pass."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, Protocol
+
+from karpenter_linode.controllers.queue import WorkQueue
+from karpenter_linode.controllers.timing import Backoff
+from karpenter_linode.ports import CloudError, KubeError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from karpenter_linode.controllers.effects import Done
+    from karpenter_linode.controllers.runtime import Runtime
+
+_AFTER_CONFLICT: Final = 0.1
+_DEFAULT_BACKOFF: Final = Backoff(0.1, 60.0)
+
+
+class Controller(Protocol):
+    """Something that runs until it is cancelled."""
+
+    name: str
+
+    async def run(self) -> None:
+        """Run."""
+        ...
+
+
+class Reconciler:
+    """Works through keys, several at a time, each by one worker.
+
+    Args:
+        name: the controller's name.
+        runtime: ports and state.
+        reconcile: decides and acts on one key; None means that there was nothing to do.
+        workers: keys at a time.
+        backoff: for keys whose work failed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        runtime: Runtime,
+        reconcile: Callable[[str], Awaitable[Done | None]],
+        *,
+        workers: int = 10,
+        backoff: Backoff = _DEFAULT_BACKOFF,
+    ) -> None:
+        self.name = name
+        self.queue = WorkQueue(runtime.clock, runtime.random, backoff)
+        self._runtime = runtime
+        self._reconcile = reconcile
+        self._workers = workers
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await self._runtime.wait_synced()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._workers):
+                    group.create_task(self._work())
+        finally:
+            self.queue.close()
+
+    async def _work(self) -> None:
+        while True:
+            key = await self.queue.take()
+            try:
+                self._settle(key, await self._reconcile(key))
+            except (KubeError, CloudError) as error:
+                self._failed(key, str(error))
+            except Exception as error:  # noqa: BLE001 - one object's bug must not stop the others; it is logged and retried
+                self._failed(key, f"{type(error).__name__}: {error}")
+            finally:
+                self.queue.done(key)
+
+    def _settle(self, key: str, done: Done | None) -> None:
+        if done is None:
+            self.queue.succeeded(key)
+        elif done.failures:
+            self._failed(key, "; ".join(done.failures))
+        elif done.retry:
+            self.queue.retry(key)
+        elif done.conflict:
+            self.queue.add_after(key, _AFTER_CONFLICT)
+        else:
+            self.queue.succeeded(key)
+            if done.requeue is not None:
+                self.queue.add_after(key, done.requeue.total_seconds())
+
+    def _failed(self, key: str, error: str) -> None:
+        self._runtime.logger.error("Reconciler error", controller=self.name, name=key, error=error)
+        self.queue.retry(key)
+
+
+class Loop:
+    """Repeats a pass. The pass says how long to wait before the next one.
+
+    Args:
+        name: the controller's name.
+        runtime: ports and state.
+        step: one pass; returns seconds to wait.
+        backoff: after passes that failed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        runtime: Runtime,
+        step: Callable[[], Awaitable[float]],
+        *,
+        backoff: Backoff = _DEFAULT_BACKOFF,
+    ) -> None:
+        self.name = name
+        self._runtime = runtime
+        self._step = step
+        self._backoff = backoff
+
+    async def run(self) -> None:
+        """Repeat until cancelled."""
+        await self._runtime.wait_synced()
+        failures = 0
+        while True:
+            try:
+                wait = await self._step()
+                failures = 0
+            except (KubeError, CloudError) as error:
+                failures += 1
+                wait = self._failed(failures, str(error))
+            except Exception as error:  # noqa: BLE001 - a bug in one pass must not end the controller; logged and retried
+                failures += 1
+                wait = self._failed(failures, f"{type(error).__name__}: {error}")
+            await self._runtime.clock.sleep(wait)
+
+    def _failed(self, failures: int, error: str) -> float:
+        self._runtime.logger.error("Reconciler error", controller=self.name, error=error)
+        return self._backoff.delay(failures, self._runtime.random)
