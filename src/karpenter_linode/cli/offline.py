@@ -57,7 +57,7 @@ class Offline:
 
 @dataclass(frozen=True, slots=True)
 class Market:
-    """What Linode sells: plans as ``GET /linode/types`` lists them, and the region whose prices and availability count."""
+    """What Linode sells: plans as ``GET /linode/types`` lists them; the region decides prices and availability."""
 
     region: str
     types: tuple[LinodeType, ...]

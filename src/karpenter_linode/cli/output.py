@@ -53,7 +53,7 @@ def print_lines(lines: Iterable[Line]) -> None:
     for line in lines:
         text = printable(line.text if unicode_ok else _plain_branches(line.text))
         chunks.append(click.style(text, **_STYLES[line.kind]) if colour and line.kind != "plain" else text)
-    click.echo("\n".join(chunks), color=colour)
+    click.echo("\n".join(chunks), file=sys.stdout, color=colour)
 
 
 def print_data(data: Any, output: str) -> None:

@@ -8,6 +8,7 @@ a stack of its own, so neither deep nesting nor aliases that multiply ("billion 
 from __future__ import annotations
 
 import re
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
@@ -259,7 +260,8 @@ class _Builder:
         if _INTEGER.fullmatch(text):
             return _integer(text)
         if _FLOAT.fullmatch(text):
-            return float(text)
+            number = float(text)
+            return number if isfinite(number) else text
         if _NOT_FINITE.fullmatch(text):
             raise self.fail(event, f"{text} has no place in a Kubernetes object: JSON cannot carry it")
         return text

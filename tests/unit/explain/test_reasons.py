@@ -1,0 +1,71 @@
+"""Reason trees in text and as data."""
+
+from __future__ import annotations
+
+from karpenter_linode.explain.reasons import headline, reason_data, reason_lines
+from karpenter_linode.model.reason import Reason
+
+LEAF = Reason(
+    "dra-too-few", "predicts 1 device, 2 asked", subject="plan a1-s", facts=(("predicted", "1"), ("asked", "2"))
+)
+
+
+def text(reason: Reason) -> str:
+    return "\n".join(line.text for line in reason_lines(reason))
+
+
+def test_a_leaf_is_one_line_and_facts_that_the_message_says_are_not_repeated() -> None:
+    assert text(LEAF) == "plan a1-s: predicts 1 device, 2 asked"
+
+
+def test_facts_that_the_message_does_not_say_follow_in_parentheses() -> None:
+    assert (
+        headline(Reason("limits", "limit reached", facts=(("limit", "16"), ("used", "")))) == "limit reached (limit 16)"
+    )
+
+
+def test_a_subject_that_begins_the_message_is_not_repeated() -> None:
+    assert headline(Reason("x", "plan a is sold out", subject="plan a")) == "plan a is sold out"
+
+
+def test_children_hang_on_branches() -> None:
+    deep = Reason(
+        "a", "top", children=(Reason("b", "first", children=(LEAF,)), Reason("c", "second", children=(LEAF,)))
+    )
+    assert text(deep).splitlines() == [
+        "top",
+        "├─ first",
+        "│  └─ plan a1-s: predicts 1 device, 2 asked",
+        "└─ second",
+        "   └─ plan a1-s: predicts 1 device, 2 asked",
+    ]
+
+
+def test_brothers_that_say_the_same_are_told_once_with_their_names() -> None:
+    brothers = [Reason("no-gpu", "has no GPU", subject=f"plan p{n}") for n in range(9)]
+    tree = Reason("top", "top", children=(*brothers, LEAF))
+    assert text(tree).splitlines() == [
+        "top",
+        "├─ 9 plans p0, p1, p2, p3, p4 and 4 others: has no GPU",
+        "└─ plan a1-s: predicts 1 device, 2 asked",
+    ]
+
+
+def test_brothers_of_different_kinds_keep_their_whole_names() -> None:
+    tree = Reason("t", "t", children=(Reason("x", "no", subject="plan a"), Reason("x", "no", subject="node b")))
+    assert text(tree).splitlines() == ["t", "└─ plan a, node b: no"]
+
+
+def test_data_leaves_out_what_is_empty() -> None:
+    assert reason_data(Reason("a", "m", children=(LEAF,))) == {
+        "code": "a",
+        "message": "m",
+        "children": [
+            {
+                "code": "dra-too-few",
+                "message": "predicts 1 device, 2 asked",
+                "subject": "plan a1-s",
+                "facts": {"predicted": "1", "asked": "2"},
+            }
+        ],
+    }

@@ -1,0 +1,88 @@
+"""Solutions in text and as data, against recorded output."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from karpenter_linode.explain.solution import solution_data, solution_lines
+from karpenter_linode.model.karpenter import NodeClaim
+from karpenter_linode.model.meta import ObjectMeta
+from karpenter_linode.model.reason import Reason
+from karpenter_linode.scheduling.problem import (
+    ClaimPlacement,
+    DeviceChoice,
+    ExistingPlacement,
+    PlannedNodeClaim,
+    PodRef,
+    Solution,
+    Unplaced,
+)
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
+PLANS = ("g2-gpu-rtx4000a1-s", "g2-gpu-rtx4000a1-m")
+CLAIM = NodeClaim(metadata=ObjectMeta(generate_name="gpu-"))
+NO_GPU = tuple(Reason("no-devices", "has no GPU", subject=f"plan g6-standard-{n}") for n in (1, 2, 4, 6, 8, 16, 20))
+REFUSED = Reason(
+    "dra",
+    "no instance type can satisfy the allocation",
+    subject="NodePool gpu",
+    children=(Reason("few", "predicts 1 device, 2 asked", subject="plan g2-gpu-rtx4000a1-s"), *NO_GPU),
+)
+
+
+def planned(number: int, pods: tuple[str, ...]) -> PlannedNodeClaim:
+    refs = tuple(PodRef("default", name) for name in pods)
+    return PlannedNodeClaim(f"gpu-{number}", "gpu", CLAIM, PLANS, 520_000_000, refs, NO_GPU)
+
+
+CHOICES = tuple(DeviceChoice("gpu", "gpu-0", plan) for plan in PLANS)
+SOLUTIONS = {
+    "nothing": Solution(),
+    "placed": Solution(
+        new_node_claims=(planned(1, ("a", "b")),),
+        claims=(ClaimPlacement("default/shared", "gpu-1", CHOICES),),
+    ),
+    "mixed": Solution(
+        new_node_claims=(planned(1, ("a",)), planned(2, ("b",))),
+        existing=(ExistingPlacement("lke1-2-3", (PodRef("default", "c"),)),),
+        unplaced=tuple(Unplaced(PodRef("default", f"big-{n}"), REFUSED) for n in range(8)),
+        claims=(
+            ClaimPlacement("default/a-gpu", "gpu-1", CHOICES),
+            ClaimPlacement("default/b-gpu", "gpu-2", CHOICES),
+        ),
+        notes=(Reason("static", "NodePool static is not asked: it has replicas", subject="NodePool static"),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOLUTIONS)
+@pytest.mark.parametrize("explain", [False, True], ids=["short", "explained"])
+def test_text(name: str, explain: bool, snapshot: SnapshotAssertion) -> None:  # noqa: FBT001 - a parameter of the test
+    lines = solution_lines(SOLUTIONS[name], explain=explain)
+    assert "\n".join(f"{line.kind:6}|{line.text}" for line in lines) == snapshot
+
+
+@pytest.mark.parametrize("name", SOLUTIONS)
+def test_data(name: str, snapshot: SnapshotAssertion) -> None:
+    assert json.dumps(solution_data(SOLUTIONS[name]), indent=1) == snapshot
+
+
+def test_pods_that_fail_alike_are_told_together() -> None:
+    titles = [line.text for line in solution_lines(SOLUTIONS["mixed"]) if "not placed:" in line.text]
+    (title,) = titles
+    assert title.startswith(
+        "8 pods default/big-0, default/big-1, default/big-2, default/big-3, default/big-4 and 3 others"
+    )
+    assert title.endswith("not placed: NodePool gpu: no instance type can satisfy the allocation")
+
+
+def test_data_says_whether_everything_is_placed_and_what_it_costs() -> None:
+    assert solution_data(SOLUTIONS["placed"])["placed"] is True
+    data = solution_data(SOLUTIONS["mixed"])
+    assert data["placed"] is False
+    assert data["summary"] == {"newNodes": 2, "placedPods": 3, "unplacedPods": 8, "pricePerHour": "1.04"}
