@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from karpenter_linode.model.instance_type import InstanceType
 from karpenter_linode.model.quantity import Quantity
@@ -34,6 +34,10 @@ class Target(Struct, frozen=True):
     instance_types: tuple[InstanceType, ...] = ()
     node_name: str = ""
     use_templates: bool = True
+
+
+CounterCharge = tuple[tuple[str, str, bool], tuple[str, str], int]
+"""Pool (driver, name, predicted), counter (set, name), and whole units drawn from it."""
 
 
 class DeviceGrant(Struct, frozen=True):
@@ -92,6 +96,7 @@ class Allocation(Struct, frozen=True):
         requirements: the target's requirements, narrowed by the devices and by claims that are allocated already.
         claims: newly allocated claims; empty when nothing was left to allocate.
         rejected: one Reason for each instance type that cannot.
+        charges: what the new devices draw from counters, by instance type; for ``Allocator.commit``.
     """
 
     target_id: str
@@ -99,6 +104,7 @@ class Allocation(Struct, frozen=True):
     requirements: Requirements = EMPTY
     claims: tuple[ClaimAllocation, ...] = ()
     rejected: tuple[Reason, ...] = ()
+    charges: dict[str, tuple[CounterCharge, ...]] = field(default_factory=dict)
 
     def grants(self, instance_type: str) -> Iterator[tuple[str, DeviceGrant]]:
         """Every newly given device for one instance type, with its claim."""

@@ -8,15 +8,26 @@ class AllocationError(Exception):
 
     Args:
         code: stable kebab-case word (``dra-class-missing``).
-        message: names claim, request, and what was found.
+        detail: names the request and what was found.
         facts: values behind the message.
+        claim: ``namespace/name`` of the claim, once it is known.
     """
 
-    def __init__(self, code: str, message: str, facts: tuple[tuple[str, str], ...] = ()) -> None:
+    def __init__(self, code: str, detail: str, facts: tuple[tuple[str, str], ...] = (), claim: str = "") -> None:
         self.code = code
-        self.message = message
+        self.detail = detail
         self.facts = facts
-        super().__init__(message)
+        self.claim = claim
+        super().__init__(self.message)
+
+    @property
+    def message(self) -> str:
+        """The whole message, with the claim in front."""
+        return f"claim {self.claim}, {self.detail}" if self.claim else self.detail
+
+    def of_claim(self, claim: str) -> AllocationError:
+        """The same error with its claim named."""
+        return AllocationError(self.code, self.detail, self.facts, claim)
 
 
 class StepLimitError(AllocationError):

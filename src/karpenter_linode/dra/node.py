@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
-
-from karpenter_linode.dra.capacity import Amounts
 from karpenter_linode.dra.errors import AllocationError
 from karpenter_linode.dra.features import ALL_FEATURES, Features
+from karpenter_linode.dra.in_use import InUse, left_of
 from karpenter_linode.dra.pools import NodeReach, Pool, gather
 from karpenter_linode.dra.prepare import Preparer
 from karpenter_linode.dra.search import Found, Search
@@ -21,7 +19,6 @@ from karpenter_linode.model.requirements import EMPTY
 from karpenter_linode.model.resource import (
     AllocationResult,
     DeviceAllocationResult,
-    DeviceID,
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
@@ -29,24 +26,13 @@ from karpenter_linode.model.resource import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from karpenter_linode.dra.devices import Candidate, CounterKey
+    from karpenter_linode.dra.capacity import Amounts
+    from karpenter_linode.dra.devices import Candidate
     from karpenter_linode.dra.search import Choice
     from karpenter_linode.model.core import Node
     from karpenter_linode.model.resource import DeviceClass, ResourceSlice
 
 DEFAULT_STEPS = 200_000
-
-
-class InUse(Struct, frozen=True):
-    """Devices that are allocated already.
-
-    Args:
-        exclusive: devices held by one claim.
-        shares: nano-units taken of each capacity of devices that are shared.
-    """
-
-    exclusive: frozenset[DeviceID] = frozenset()
-    shares: dict[DeviceID, Amounts] = field(default_factory=dict)
 
 
 def allocate_on_node(
@@ -112,17 +98,6 @@ def usage_of(view: View, pools: Iterable[Pool], in_use: InUse) -> Usage:
         if index is not None:
             shares[index] = amounts
     return Usage(taken, shares, {pool.key: left_of(pool, in_use) for pool in pools if pool.budgets})
-
-
-def left_of(pool: Pool, in_use: InUse) -> dict[CounterKey, int]:
-    """A pool's counters less what devices in use consume, whether or not they are in reach."""
-    left = dict(pool.budgets)
-    for name, counters in pool.consumers.items():
-        device = DeviceID(pool.key[0], pool.key[1], name)
-        if device in in_use.exclusive or device in in_use.shares:
-            for counter, amount in counters:
-                left[counter] = left.get(counter, 0) - amount
-    return left
 
 
 def results(found: Found, view: View, claims: int, node_name: str) -> tuple[AllocationResult, ...]:

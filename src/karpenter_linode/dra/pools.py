@@ -119,7 +119,7 @@ def gather(slices: Sequence[ResourceSlice], reach: Reach, features: Features, sh
     leave it incomplete in any order.
     """
     usable = [item for item in slices if _slice_in_reach(item, reach, features)]
-    if not usable:
+    if all(item.spec.shared_counters for item in usable):
         return None
     generation = max(item.spec.pool.generation for item in usable)
     usable = [item for item in usable if item.spec.pool.generation == generation]

@@ -5,18 +5,19 @@ Claims with equal specs share one prepared spec.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from karpenter_linode.dra.constraints import Constraint
 from karpenter_linode.dra.errors import AllocationError
+from karpenter_linode.dra.limits import Limit, config_limits, request_limits
 from karpenter_linode.dra.selector import Selector, Selectors
 from karpenter_linode.model import codec
-from karpenter_linode.model.resource import ALL, EXACT_COUNT, DeviceToleration
+from karpenter_linode.model.resource import ALL, EXACT_COUNT, DeviceConfiguration, DeviceToleration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from karpenter_linode.dra.features import Features
     from karpenter_linode.model.resource import (
@@ -66,6 +67,7 @@ class Alternative(Struct, frozen=True):
         tolerations: of device taints.
         capacity: nano-units asked of each device.
         scope: positions of the claim's constraints that apply.
+        limits: what it relies on that no predicted device can promise; with any, only published devices serve it.
     """
 
     number: int
@@ -80,6 +82,17 @@ class Alternative(Struct, frozen=True):
     tolerations: tuple[DeviceToleration, ...]
     capacity: dict[str, int]
     scope: tuple[int, ...]
+    limits: tuple[Limit, ...]
+
+
+class _Place(Struct, frozen=True):
+    """Where an alternative stands in its claim, and what of the claim concerns it."""
+
+    path: str
+    request: str
+    label: str
+    constraints: tuple[Constraint, ...]
+    configs: tuple[DeviceConfiguration, ...]
 
 
 class PreparedRequest(Struct, frozen=True):
@@ -135,7 +148,7 @@ class Preparer:
         """
         found = self.spec(claim.spec)
         if isinstance(found, AllocationError):
-            raise AllocationError(found.code, f"claim {claim.key}, {found.message}", found.facts)
+            raise found.of_claim(claim.key)
         return PreparedClaim(claim.key, found)
 
     def spec(self, spec: ResourceClaimSpec) -> PreparedSpec | AllocationError:
@@ -154,7 +167,7 @@ class Preparer:
         devices = spec.devices
         constraints = tuple(self._constraint(index, constraint) for index, constraint in enumerate(devices.constraints))
         requests = tuple(
-            self._request(f"spec.devices.requests[{index}]", request, constraints)
+            self._request(f"spec.devices.requests[{index}]", request, constraints, devices.config)
             for index, request in enumerate(devices.requests)
         )
         return PreparedSpec(len(self._specs), requests, constraints)
@@ -170,47 +183,61 @@ class Preparer:
             f"constraint #{index}: unsupported constraint: neither matchAttribute nor an enabled distinctAttribute",
         )
 
-    def _request(self, path: str, request: DeviceRequest, constraints: tuple[Constraint, ...]) -> PreparedRequest:
+    def _request(
+        self,
+        path: str,
+        request: DeviceRequest,
+        constraints: tuple[Constraint, ...],
+        configs: tuple[DeviceConfiguration, ...],
+    ) -> PreparedRequest:
         if request.exactly is not None:
-            exactly = self._alternative(f"{path}.exactly", request.name, request.name, request.exactly, constraints)
-            return PreparedRequest(request.name, path, (exactly,))
+            place = _Place(f"{path}.exactly", request.name, request.name, constraints, configs)
+            return PreparedRequest(request.name, path, (self._alternative(place, request.exactly),))
         if not request.first_available:
             raise AllocationError(
                 "dra-unsupported-request", f"request {request.name}: neither exactly nor firstAvailable is set"
             )
         alternatives = tuple(
             self._alternative(
-                f"{path}.firstAvailable[{index}]", request.name, f"{request.name}/{item.name}", item, constraints
+                _Place(
+                    f"{path}.firstAvailable[{index}]", request.name, f"{request.name}/{item.name}", constraints, configs
+                ),
+                item,
             )
             for index, item in enumerate(request.first_available)
         )
         return PreparedRequest(request.name, path, alternatives)
 
-    def _alternative(
-        self,
-        path: str,
-        request: str,
-        label: str,
-        item: ExactDeviceRequest | DeviceSubRequest,
-        constraints: tuple[Constraint, ...],
-    ) -> Alternative:
-        mode, count = self._mode(label, item)
+    def _alternative(self, place: _Place, item: ExactDeviceRequest | DeviceSubRequest) -> Alternative:
+        mode, count = self._mode(place.label, item)
         self._alternatives += 1
         capacity = item.capacity.requests if item.capacity is not None and self._features.consumable else {}
+        selectors = self._placed_selectors(place.label, item)
         return Alternative(
             number=self._alternatives,
-            label=label,
-            request=request,
-            path=path,
+            label=place.label,
+            request=place.request,
+            path=place.path,
             device_class=item.device_class_name,
-            selectors=self._placed_selectors(label, item),
+            selectors=selectors,
             everything=mode == ALL,
             count=count,
             admin=bool(getattr(item, "admin_access", None)),
             tolerations=item.tolerations,
             capacity={name: quantity.nano for name, quantity in capacity.items()},
-            scope=tuple(index for index, constraint in enumerate(constraints) if constraint.covers(request, label)),
+            scope=tuple(
+                index
+                for index, constraint in enumerate(place.constraints)
+                if constraint.covers(place.request, place.label)
+            ),
+            limits=tuple(self._limits(place, item)),
         )
+
+    def _limits(self, place: _Place, item: ExactDeviceRequest | DeviceSubRequest) -> Iterator[Limit]:
+        yield from request_limits(place.path, item)
+        yield from config_limits("spec.devices.config", place.configs, place.request, place.label)
+        of_class = self._classes[item.device_class_name].spec.config
+        yield from config_limits(f"DeviceClass {item.device_class_name} spec.config", of_class, "", "")
 
     def _mode(self, label: str, item: ExactDeviceRequest | DeviceSubRequest) -> tuple[str, int]:
         mode, count = item.allocation_mode, item.count

@@ -1,8 +1,8 @@
 """The search: depth first over claims, requests, alternatives and devices; the first complete answer wins.
 
 Order and preference are kube-scheduler's (spec/dra-allocation.md 1.8 and 5.4): claims and requests in order, alternatives
-by preference, devices in list order, combinations within one request instead of permutations. The search is complete
-within its bound: states that have led nowhere are remembered, and so are devices that cannot be told apart.
+by preference, devices in list order, combinations within one request instead of permutations. It is complete within
+its bound: states that have led nowhere are remembered, and so are devices that cannot be told apart.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from karpenter_linode.dra.bindings import device_key
 from karpenter_linode.dra.capacity import Amounts, consumption
 from karpenter_linode.dra.errors import AllocationError, StepLimitError
 from karpenter_linode.dra.outlook import Outlook
+from karpenter_linode.dra.prepare import Alternative
 from karpenter_linode.model.labels import WELL_KNOWN
 from karpenter_linode.model.requirements import EMPTY, Requirements
 from karpenter_linode.model.resource import MAX_DEVICES_PER_CLAIM
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from karpenter_linode.dra.constraints import State
     from karpenter_linode.dra.devices import Candidate, CounterKey
-    from karpenter_linode.dra.prepare import Alternative, PreparedClaim
+    from karpenter_linode.dra.prepare import PreparedClaim
     from karpenter_linode.dra.view import Usage, View
 
 
@@ -39,12 +40,14 @@ class Choice(Struct, frozen=True):
         alternative: what it serves.
         index: position of the device in the view.
         consumed: nano-units of each capacity, for a shared device.
+        pays: whether it draws from its counters here; a device that is shared already does not.
     """
 
     claim: int
     alternative: Alternative
     index: int
     consumed: Amounts | None
+    pays: bool
 
 
 class Found(Struct, frozen=True):
@@ -64,6 +67,7 @@ class _Frame:
         "consumed",
         "key",
         "next",
+        "pays",
         "pins",
         "request",
         "requirements",
@@ -83,6 +87,7 @@ class _Frame:
         self.choice = -1
         self.key: object = None
         self.consumed: Amounts | None = None
+        self.pays = False
         self.pins: tuple[State, ...] = ()
         self.requirements = EMPTY
 
@@ -130,7 +135,7 @@ class Search:
             try:
                 self._size_up(claim)
             except AllocationError as error:
-                raise _of_claim(error, self._claims[position]) from None
+                raise error.of_claim(self._claims[position].key) from None
         stack: list[_Frame] = []
         frame = self._enter(0, 0)
         while frame is not None:
@@ -139,7 +144,7 @@ class Search:
             except StepLimitError:
                 raise
             except AllocationError as error:
-                raise _of_claim(error, self._claims[frame.claim]) from None
+                raise error.of_claim(self._claims[frame.claim].key) from None
             if advanced:
                 stack.append(frame)
                 frame = self._successor(frame)
@@ -184,10 +189,7 @@ class Search:
         slot = frame.slot + 1
         if slot >= self._wanted(alternative):
             return self._enter(frame.claim, frame.request + 1)
-        if frame.slot < 0:
-            start = 0
-        else:
-            start = slot if alternative.everything else frame.choice + 1
+        start = slot if alternative.everything else frame.choice + 1  # no choice yet: 0
         return _Frame(frame.claim, frame.request, frame.alternative, slot, start)
 
     def _alternative(self, frame: _Frame) -> Alternative:
@@ -381,6 +383,7 @@ class Search:
         else:
             self.used |= 1 << index
             self.in_claim[claim] |= 1 << index
+        frame.pays = pays
         if pays:
             self._charge(candidate, 1)
 
@@ -395,12 +398,10 @@ class Search:
             shares.pop()
             if not shares:
                 del self.shares[index]
-            paid = not self._in_use(index)
         else:
             self.used &= ~(1 << index)
             self.in_claim[claim] &= ~(1 << index)
-            paid = True
-        if paid and candidate.counters:
+        if frame.pays:
             self._charge(candidate, -1)
 
     def _charge(self, candidate: Candidate, sign: int) -> None:
@@ -432,7 +433,7 @@ class Search:
         )
 
     def _choice(self, frame: _Frame) -> Choice:
-        return Choice(frame.claim, self._alternative(frame), frame.choice, frame.consumed)
+        return Choice(frame.claim, self._alternative(frame), frame.choice, frame.consumed, frame.pays)
 
 
 def _summed(candidate: Candidate) -> Iterable[tuple[CounterKey, int]]:
@@ -445,14 +446,10 @@ def _summed(candidate: Candidate) -> Iterable[tuple[CounterKey, int]]:
     return total.items()
 
 
-def _of_claim(error: AllocationError, claim: PreparedClaim) -> AllocationError:
-    return AllocationError(error.code, f"claim {claim.key}, {error.message}", error.facts)
-
-
 def _all_breaks_constraint(alternative: Alternative, candidate: Candidate, attribute: str) -> AllocationError:
     return AllocationError(
         "dra-all-constraint",
-        f"request {alternative.label}: cannot add device {candidate.id} because a claim constraint on {attribute} would "
-        "not be satisfied",
+        f"request {alternative.label}: cannot add device {candidate.id} because a claim constraint on {attribute} "
+        "would not be satisfied",
         (("device", str(candidate.id)), ("attribute", attribute)),
     )

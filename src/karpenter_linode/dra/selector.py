@@ -68,10 +68,6 @@ class PredictedMap(dict[str, Any]):
             raise EvaluationError(f"no such key: {key} (published by the driver, not predicted)")
         return super().__contains__(key)
 
-    def get(self, key: str, default: Any = None) -> Any:
-        """As ``dict.get``; fails for an unknown key."""
-        return self[key] if key in self else default
-
 
 class Shape:
     """Everything a selector can see of a device. Equal devices share one shape.

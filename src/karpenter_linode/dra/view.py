@@ -78,6 +78,7 @@ class View:
             if (
                 selected(alternative, candidate)
                 and not candidate.unusable
+                and not (candidate.id.template and alternative.limits)
                 and not self.untolerated(alternative, candidate)
                 and not self.unserved(alternative, candidate)
             ):
@@ -96,8 +97,8 @@ class View:
             for pool in self.broken:
                 raise AllocationError(
                     "dra-pool-unusable",
-                    f"request {alternative.label}: asks for all devices, but resource pool {pool.key[0]}/{pool.key[1]} is "
-                    f"{pool.state} ({pool.detail})",
+                    f"request {alternative.label}: asks for all devices, but resource pool {pool.key[0]}/{pool.key[1]} "
+                    f"is {pool.state} ({pool.detail})",
                     (("driver", pool.key[0]), ("pool", pool.key[1])),
                 )
             found = self._everything[alternative.number] = tuple(
@@ -105,6 +106,8 @@ class View:
                 for index, candidate in enumerate(self.candidates)
                 if selected(alternative, candidate) and not self.unserved(alternative, candidate)
             )
+        if alternative.limits and any(self.candidates[index].id.template for index in found):
+            raise not_promised(alternative)
         return found
 
     def untolerated(self, alternative: Alternative, candidate: Candidate) -> DeviceTaint | None:
@@ -172,6 +175,14 @@ def selected(alternative: Alternative, candidate: Candidate) -> bool:
         except EvaluationError as error:
             raise _runtime_failure(alternative, placed, candidate, error) from None
     return True
+
+
+def not_promised(alternative: Alternative) -> AllocationError:
+    """An alternative relies on what no predicted device can promise."""
+    limits = ", ".join(str(limit) for limit in alternative.limits)
+    facts = tuple((limit.feature, limit.field) for limit in alternative.limits)
+    message = f"request {alternative.label}: predicted devices cannot promise {limits}"
+    return AllocationError("dra-not-promised", message, facts)
 
 
 def compile_failure(placed: PlacedSelector, error: CompileError) -> AllocationError:
