@@ -26,8 +26,8 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def attach_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal as standard output; within the test, since pytest sets its own stream when the test begins."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
@@ -35,18 +35,21 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return stream
 
 
-def test_a_terminal_gets_colours(terminal: Terminal) -> None:
+def test_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = attach_terminal(monkeypatch)
     output.print_lines([Line("good", "good"), Line("plain")])
     assert terminal.getvalue() == "\x1b[32mgood\x1b[0m\nplain\n"
 
 
-def test_no_color_is_honoured(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = attach_terminal(monkeypatch)
     monkeypatch.setenv("NO_COLOR", "1")
     output.print_lines([Line("good", "good")])
     assert terminal.getvalue() == "good\n"
 
 
-def test_a_dumb_terminal_gets_no_colours(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dumb_terminal_gets_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = attach_terminal(monkeypatch)
     monkeypatch.setenv("TERM", "dumb")
     output.print_lines([Line("bad", "bad")])
     assert terminal.getvalue() == "bad\n"
