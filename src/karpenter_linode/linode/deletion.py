@@ -1,7 +1,7 @@
-"""Takes instances down: one node of a pool, or the pool with its last node (spec/linode-provider.md 4.6, traps 8 to 10).
+"""Takes instances down: one node of a pool, or the pool with its last node.
 
 Deleting a Linode itself would make LKE build it anew, and lowering a pool's count would let LKE choose the victim: so
-nodes are deleted by id.
+nodes are deleted by id (spec/linode-provider.md 4.6, traps 8 to 10).
 """
 
 from __future__ import annotations

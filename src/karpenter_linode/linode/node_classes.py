@@ -58,22 +58,18 @@ class NodeClasses:
         return node_class
 
     async def _resolve(self, asker: KubeObject, name: str) -> LinodeNodeClass:
+        if not name:
+            raise self._missing(asker, f"{asker.KIND} {asker.key} names no LinodeNodeClass")
         try:
-            if not name:
-                raise NodeClassMissingError(f"{asker.KIND} {asker.key} names no LinodeNodeClass")
             node_class = await self._kube.get(LinodeNodeClass, name)
-            if node_class.metadata.deletion_timestamp is not None:
-                raise NodeClassMissingError(
-                    f'linodenodeclasses.karpenter.k8s.linode "{name}" is terminating, treating as not found',
-                )
         except NotFoundError as error:
-            self._report(asker)
-            raise NodeClassMissingError(str(error)) from error
-        except NodeClassMissingError:
-            self._report(asker)
-            raise
+            raise self._missing(asker, str(error)) from error
+        if node_class.metadata.deletion_timestamp is not None:
+            text = f'linodenodeclasses.karpenter.k8s.linode "{name}" is terminating, treating as not found'
+            raise self._missing(asker, text)
         return node_class
 
-    def _report(self, asker: KubeObject) -> None:
+    def _missing(self, asker: KubeObject, text: str) -> NodeClassMissingError:
         message = "Failed resolving NodeClass"
         self._events.publish(asker, "Warning", "FailedResolvingNodeClass", message, dedupe=(asker.uid,))
+        return NodeClassMissingError(text)
