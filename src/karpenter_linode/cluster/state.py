@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from karpenter_linode.cluster.table import is_newer, written_after
 from karpenter_linode.cluster.view import CORE_KINDS, DRA_KINDS, View, new_tables
+from karpenter_linode.model.karpenter import NodeClaim
 from karpenter_linode.model.meta import KubeObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
 T = TypeVar("T", bound=KubeObject)
 _REMEMBERED_DELETIONS: Final = 4096
@@ -61,6 +62,9 @@ class ClusterState(View):
         old = table.get(obj.key)
         if old is None or (obj.uid and old.uid != obj.uid):
             return None
+        for ident in (f"nodeclaim/{obj.name}",) if isinstance(obj, NodeClaim) else ():
+            self.unmark_for_deletion(ident)
+            self._nominated.pop(ident, None)
         return table.remove(obj.key)
 
     def relist(self, kind: type[T], items: Iterable[T], version: str) -> tuple[list[T], list[T]]:
@@ -75,11 +79,7 @@ class ClusterState(View):
             Objects that are new or changed, and objects that are gone.
         """
         listed = {item.key: item for item in items}
-        stale = [
-            obj
-            for obj in self.all(kind)
-            if obj.key not in listed and not written_after(obj.metadata, version)
-        ]
+        stale = [obj for obj in self.all(kind) if obj.key not in listed and not written_after(obj.metadata, version)]
         for obj in stale:
             self.forget(obj)
         changed = [item for _, item in sorted(listed.items()) if self.observe(item) is not item]
@@ -106,10 +106,6 @@ class ClusterState(View):
         """An immutable view of this moment."""
         tables: dict[type[KubeObject], Any] = {kind: table.freeze() for kind, table in self._tables.items()}
         return View(tables, self._marked, self._nominated)
-
-    def tidy(self, now: datetime, keep: timedelta) -> None:
-        """Drop nominations that ended long ago, so that they can't pile up."""
-        self._nominated = {key: until for key, until in self._nominated.items() if now - until < keep}
 
     def _remember_gone(self, uid: str) -> None:
         if not uid:

@@ -73,23 +73,27 @@ class Provisioner(Loop):
         took = self._runtime.now() - now
         self._report.solved(problem, solution, took)
         self._nominate(solution.existing)
-        await self._create_all(solution.new_node_claims, problem)
+        await self._create_all(solution.new_node_claims)
 
     async def _instance_types(self, pools: Iterable[NodePool]) -> dict[str, tuple[InstanceType, ...]]:
         found: dict[str, tuple[InstanceType, ...]] = {}
         for pool in pools:
-            try:
-                found[pool.name] = await self._runtime.cloud.instance_types(pool)
-            except CloudError as error:
-                self._runtime.logger.error(
-                    "skipping, unable to resolve instance types", controller=NAME, NodePool=pool.name, error=str(error)
-                )
+            resolved = await self._resolve(pool)
+            if isinstance(resolved, CloudError):
+                text, fields = "skipping, unable to resolve instance types", {"error": str(resolved)}
+                self._runtime.logger.error(text, controller=NAME, NodePool=pool.name, **fields)
                 continue
-            if not found[pool.name]:
-                self._runtime.logger.info(
-                    "skipping, no resolved instance types found", controller=NAME, NodePool=pool.name
-                )
+            found[pool.name] = resolved
+            if not resolved:
+                text = "skipping, no resolved instance types found"
+                self._runtime.logger.info(text, controller=NAME, NodePool=pool.name)
         return found
+
+    async def _resolve(self, pool: NodePool) -> tuple[InstanceType, ...] | CloudError:
+        try:
+            return await self._runtime.cloud.instance_types(pool)
+        except CloudError as error:
+            return error
 
     def _ignore(self, view: View) -> None:
         ignored = pending_pods(view).ignored
@@ -109,8 +113,8 @@ class Provisioner(Loop):
             if ident:
                 self._runtime.state.nominate(ident, until)
 
-    async def _create_all(self, planned: tuple[PlannedNodeClaim, ...], problem: Problem) -> None:
-        created = await asyncio.gather(*(self._create(item, problem) for item in planned), return_exceptions=True)
+    async def _create_all(self, planned: tuple[PlannedNodeClaim, ...]) -> None:
+        created = await asyncio.gather(*(self._create(item) for item in planned), return_exceptions=True)
         errors = [error for error in created if isinstance(error, BaseException)]
         for error in errors:
             if not isinstance(error, KubeError):
@@ -118,7 +122,7 @@ class Provisioner(Loop):
         if errors:
             raise KubeError("; ".join(f"creating node claim, {error}" for error in errors))
 
-    async def _create(self, planned: PlannedNodeClaim, problem: Problem) -> None:
+    async def _create(self, planned: PlannedNodeClaim) -> None:
         exceeded = self._exceeded(planned.node_pool)
         if exceeded:
             raise KubeError(exceeded)
@@ -127,7 +131,7 @@ class Provisioner(Loop):
         self._runtime.observe(claim)
         until = self._runtime.now() + self._runtime.settings.nomination_window
         self._runtime.state.nominate(state_node_id(None, claim), until)
-        self._report.created(claim, planned, problem)
+        self._report.created(claim, planned)
 
     def _exceeded(self, pool_name: str) -> str:
         pool = self._runtime.state.get(NodePool, pool_name)

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
     from karpenter_linode.controllers.runtime import Runtime
     from karpenter_linode.model.karpenter import NodeClaim
-    from karpenter_linode.scheduling.problem import PlannedNodeClaim, PodRef, Problem, Solution, Unplaced
+    from karpenter_linode.scheduling.problem import (
+        ExistingPlacement,
+        PlannedNodeClaim,
+        PodRef,
+        Problem,
+        Solution,
+        Unplaced,
+    )
 
 _CONTROLLER: Final = "provisioner"
 _SHOWN: Final = 5
@@ -50,8 +57,7 @@ class SolutionReport:
         for unplaced in solution.unplaced:
             self._unplaced(unplaced)
         for placement in solution.existing:
-            where = (f"nodeclaim/{placement.node_claim}" if placement.node_claim else "", _node_text(placement.node))
-            self._nominated(placement.pods, ", ".join(filter(None, dict.fromkeys(where))))
+            self._nominated(placement.pods, _where(placement))
         if not solution.new_node_claims:
             return
         pods = [f"{pod.namespace}/{pod.name}" for pod in problem.pods]
@@ -68,7 +74,7 @@ class SolutionReport:
             count = sum(len(item.pods) for item in waiting)
             self._log("info", "computed unready node(s) will fit pod(s)", nodes=len(waiting), pods=count)
 
-    def created(self, claim: NodeClaim, planned: PlannedNodeClaim, problem: Problem) -> None:
+    def created(self, claim: NodeClaim, planned: PlannedNodeClaim) -> None:
         """A NodeClaim was created for some pods."""
         self._log(
             "info",
@@ -117,8 +123,10 @@ class SolutionReport:
         getattr(self._runtime.logger, level)(message, controller=_CONTROLLER, **fields)
 
 
-def _node_text(node: str) -> str:
-    return f"node/{node}" if node else ""
+def _where(placement: ExistingPlacement) -> str:
+    claim = (f"nodeclaim/{placement.node_claim}",) if placement.node_claim else ()
+    node = (f"node/{placement.node}",) if placement.node != placement.node_claim else ()
+    return ", ".join((*claim, *node))
 
 
 def _few(names: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Controllers ``provisioner.trigger.pod`` and ``provisioner.trigger.node``: what opens a batch (scheduling spec 1.3)."""
+"""Controllers ``provisioner.trigger.pod`` and ``provisioner.trigger.node`` (spec/karpenter-scheduling.md 1.3)."""
 
 from __future__ import annotations
 

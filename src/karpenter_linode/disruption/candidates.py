@@ -57,6 +57,11 @@ class Candidate(Struct, frozen=True):
         return NodeView(self.state).name
 
     @property
+    def labels(self) -> dict[str, str]:
+        """The node's labels."""
+        return NodeView(self.state).labels
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing on it is worth moving."""
         return self.cost <= 0

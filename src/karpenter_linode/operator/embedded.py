@@ -43,7 +43,7 @@ class EmbeddedWorld:
         raise NotImplementedError
 
 
-def run_embedded(  # noqa: PLR0913 - the settings of one run, all by name
+def run_embedded(
     manifests: Sequence[Mapping[str, Any]],
     *,
     seed: int = 0,
