@@ -29,6 +29,17 @@ UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
 POOL_ID_LABEL: Final = "lke.linode.com/pool-id"
 HOST_UUID_LABEL: Final = "node.k8s.linode.com/host-uuid"
+CLOUD_LABELS: Final = frozenset(
+    {
+        labels.INSTANCE_TYPE,
+        labels.REGION,
+        labels.LINODE_TOPOLOGY_REGION,
+        HOST_UUID_LABEL,
+        POOL_ID_LABEL,
+        "beta.kubernetes.io/instance-type",
+    },
+)
+"""Labels that a Node has once the cloud controller manager has seen it, and not before."""
 _PRESSURES: Final = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -49,7 +60,7 @@ class Machine(Struct, frozen=True):
         capacity: what the kubelet reports.
         allocatable: what it leaves to pods.
         gpus: physical GPUs.
-        labels: labels of the LKE pool.
+        labels: every label that LKE and the cloud controller will set, those of the pool included.
         taints: taints of the LKE pool.
     """
 
@@ -138,7 +149,7 @@ class NodeLifecycle:
                     labels.ARCH: "amd64",
                     labels.OS: "linux",
                     labels.HOSTNAME: machine.node_name,
-                    **machine.labels,
+                    **{key: value for key, value in machine.labels.items() if key not in CLOUD_LABELS},
                 },
             },
             "spec": {"taints": codec.to_plain(taints)},
@@ -165,7 +176,7 @@ class NodeLifecycle:
         machine, node = self._machines.get(node_name), self._context.store.find(Node, node_name)
         if machine is None or node is None:
             return
-        cloud_labels = {
+        cloud_labels = {key: value for key, value in machine.labels.items() if key in CLOUD_LABELS} | {
             labels.INSTANCE_TYPE: machine.instance_type,
             "beta.kubernetes.io/instance-type": machine.instance_type,
             labels.REGION: machine.region,
