@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from typing import Final
 
 import click
@@ -54,7 +55,9 @@ def command(*, host: str, port: int, seed: int, token: str, rate_limits: bool) -
     app = create_app(_world(seed), token=token, limits=DOCUMENTED if rate_limits else None)
     address = f"[{host}]" if ":" in host else host
     click.echo(f"Linode API on http://{address}:{listener.getsockname()[1]}/v4 (stop with ctrl-c)", err=True)
-    uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off")).run(sockets=[listener])
+    # An interrupt is how this command ends.
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off")).run(sockets=[listener])
     return 0
 
 

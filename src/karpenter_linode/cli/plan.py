@@ -21,7 +21,7 @@ from karpenter_linode.linode.tables import bundled_types
 from karpenter_linode.model import codec
 from karpenter_linode.operator.options import Options
 from karpenter_linode.scheduling.problem import PodRef, Problem, Solution, Unplaced
-from karpenter_linode.scheduling.solve import solve
+from karpenter_linode.scheduling.solver import solve
 
 if TYPE_CHECKING:
     from karpenter_linode.cli.offline import Market

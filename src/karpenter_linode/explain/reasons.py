@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from karpenter_linode.explain.text import Line, names
@@ -18,7 +19,7 @@ def reason_lines(reason: Reason, indent: str = "") -> list[Line]:
         indent: put before every line.
     """
     lines = [Line(f"{indent}{headline(reason)}")]
-    _add_children(reason.children, indent, lines)
+    _add_children(reason, indent, lines)
     return lines
 
 
@@ -40,10 +41,15 @@ def reason_data(reason: Reason) -> dict[str, Any]:
 
 
 def _headline(reason: Reason, subjects: list[str]) -> str:
-    unsaid = [f"{name} {value}" for name, value in reason.facts if value and value not in reason.message]
+    unsaid = [f"{name} {value}" for name, value in reason.facts if value and not _says(reason.message, value)]
     facts = f" ({', '.join(unsaid)})" if unsaid else ""
     who = f"{_joined(subjects)}: " if subjects and not _told(subjects, reason.message) else ""
     return f"{who}{reason.message}{facts}"
+
+
+def _says(message: str, value: str) -> bool:
+    """Whether a message holds a value as a word of its own."""
+    return re.search(rf"(?<![\w.]){re.escape(value)}(?![\w])", message) is not None
 
 
 def _told(subjects: list[str], message: str) -> bool:
@@ -59,12 +65,15 @@ def _joined(subjects: list[str]) -> str:
     return names(subjects)
 
 
-def _add_children(children: tuple[Reason, ...], indent: str, lines: list[Line]) -> None:
-    groups = _alike(children)
+def _add_children(parent: Reason, indent: str, lines: list[Line]) -> None:
+    groups = _alike(parent.children)
     for index, (reason, subjects) in enumerate(groups):
         last = index == len(groups) - 1
-        lines.append(Line(f"{indent}{'└─ ' if last else '├─ '}{_headline(reason, subjects)}"))
-        _add_children(reason.children, indent + ("   " if last else "│  "), lines)
+        # A parent with a single cause often passes its message on: the child then only says who it is about.
+        repeated = subjects and reason.message == parent.message
+        text = _joined(subjects) if repeated else _headline(reason, subjects)
+        lines.append(Line(f"{indent}{'└─ ' if last else '├─ '}{text}"))
+        _add_children(reason, indent + ("   " if last else "│  "), lines)
 
 
 def _alike(children: tuple[Reason, ...]) -> list[tuple[Reason, list[str]]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from karpenter_linode.explain.reasons import headline, reason_data, reason_lines
+from msgspec.structs import replace
+
+from karpenter_linode.explain.reasons import reason_data, reason_lines
 from karpenter_linode.explain.text import Line, counted, dollars, money, names, table
 from karpenter_linode.model.kinds import to_manifest
 from karpenter_linode.model.reason import Reason
@@ -122,15 +124,16 @@ def _forest(reasons: Sequence[Reason]) -> list[Line]:
 
 
 def _same_reason(unplaced: Sequence[Unplaced]) -> list[tuple[Reason, list[PodRef]]]:
+    """Pods by what stopped them, in the order of the first of each; the root's subject, the pod, does not count."""
     groups: dict[Reason, list[PodRef]] = {}
     for item in unplaced:
-        groups.setdefault(item.reason, []).append(item.pod)
+        groups.setdefault(replace(item.reason, subject=""), []).append(item.pod)
     return list(groups.items())
 
 
 def _unplaced(reason: Reason, pods: list[PodRef]) -> list[Line]:
     who = f"pod {pods[0].key}" if len(pods) == 1 else f"{len(pods)} pods {names([pod.key for pod in pods])}"
-    lines = [Line(f"{who} not placed: {headline(reason)}", "bad")]
+    lines = [Line(f"{who} not placed: {reason.message}", "bad")]
     return lines + reason_lines(reason, "  ")[1:]
 
 

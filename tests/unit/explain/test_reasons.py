@@ -69,3 +69,16 @@ def test_data_leaves_out_what_is_empty() -> None:
             }
         ],
     }
+
+
+def test_a_child_that_repeats_its_parents_message_only_says_who_it_is_about() -> None:
+    tree = Reason("t", "too small", children=(Reason("t", "too small", subject="NodePool a", children=(LEAF,)),))
+    assert text(tree).splitlines() == [
+        "too small",
+        "└─ NodePool a",
+        "   └─ plan a1-s: predicts 1 device, 2 asked",
+    ]
+
+
+def test_a_number_inside_another_number_does_not_count_as_said() -> None:
+    assert headline(Reason("x", "16 asked", facts=(("left", "6"),))) == "16 asked (left 6)"

@@ -78,7 +78,7 @@ def test_pods_that_fail_alike_are_told_together() -> None:
     assert title.startswith(
         "8 pods default/big-0, default/big-1, default/big-2, default/big-3, default/big-4 and 3 others"
     )
-    assert title.endswith("not placed: NodePool gpu: no instance type can satisfy the allocation")
+    assert title.endswith("not placed: no instance type can satisfy the allocation")
 
 
 def test_data_says_whether_everything_is_placed_and_what_it_costs() -> None:
