@@ -405,10 +405,17 @@ class VolumeNodeAffinity(Struct, frozen=True, rename="camel", omit_defaults=True
     required: NodeSelector | None = None
 
 
+class AWSElasticBlockStoreSource(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A volume of the in-tree EBS plugin, attached by its CSI driver."""
+
+    volume_id: str = field(name="volumeID", default="")
+
+
 class PersistentVolumeSpec(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A volume."""
 
     csi: CSISource | None = None
+    aws_elastic_block_store: AWSElasticBlockStoreSource | None = None
     local: PathSource | None = None
     host_path: PathSource | None = None
     node_affinity: VolumeNodeAffinity | None = None

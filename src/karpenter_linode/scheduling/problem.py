@@ -49,6 +49,8 @@ class SchedulingOptions(Struct, frozen=True, rename="camel", omit_defaults=True)
         restricted_label_domains: label domains the provider keeps to itself, beside Karpenter's own.
         scheduling_steps: bound on the whole simulation, in nodes and templates tried for a pod; pods that were not
             reached are left for the next one.
+        reservation_id_label: label key of a reservation's id, "" where the provider has no reservations.
+        reserved_offering_mode: whether a claim that could use a reservation but gets none is refused (provisioning).
         enforce_consolidate_after: keep running pods off nodes whose ``consolidateAfter`` has not passed
             (consolidation only).
     """
@@ -61,6 +63,8 @@ class SchedulingOptions(Struct, frozen=True, rename="camel", omit_defaults=True)
     well_known_labels: tuple[str, ...] = ()
     restricted_label_domains: tuple[str, ...] = ()
     scheduling_steps: int = 20_000_000
+    reservation_id_label: str = ""
+    reserved_offering_mode: Literal["Strict", "Fallback"] = "Strict"
     enforce_consolidate_after: bool = False
 
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from karpenter_linode.model import labels
+from karpenter_linode.model.meta import is_true
 from karpenter_linode.model.quantity import NANO
 from karpenter_linode.scheduling import resources as res
 from karpenter_linode.scheduling.pods import is_terminal
@@ -138,6 +139,16 @@ class NodeView:
         if self.node is None:
             return claim
         return {**node, **{name: amount for name, amount in claim.items() if not node.get(name)}}
+
+
+def is_marked_for_deletion(state: StateNode) -> bool:
+    """Whether a node is on its way out, so that it gives no room and its pods need another (spec 1.6)."""
+    if state.marked_for_deletion:
+        return True
+    claim = state.node_claim
+    if claim is not None:
+        return claim.metadata.deletion_timestamp is not None or is_true(claim.status.conditions, "InstanceTerminating")
+    return state.node is not None and state.node.metadata.deletion_timestamp is not None
 
 
 def _unfinished(pods: Iterable[Pod]) -> Iterable[Pod]:

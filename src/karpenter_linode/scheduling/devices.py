@@ -1,0 +1,157 @@
+"""The desk where pods ask for devices: ResourceClaims on one side, the allocator on the other.
+
+Nothing of allocation itself stands here; see ``karpenter_linode.dra`` (spec/dra-allocation.md 3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from karpenter_linode.dra.allocation import Allocation, Target
+from karpenter_linode.dra.allocator import Allocator
+from karpenter_linode.dra.claims import claim_keys
+from karpenter_linode.model import codec, labels
+from karpenter_linode.model.reason import Reason
+from karpenter_linode.scheduling.problem import ClaimPlacement, DeviceChoice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from karpenter_linode.model.core import Pod
+    from karpenter_linode.model.instance_type import InstanceType
+    from karpenter_linode.model.requirements import Requirements
+    from karpenter_linode.model.resource import ResourceClaim
+    from karpenter_linode.scheduling.existing import ExistingNode
+    from karpenter_linode.scheduling.problem import Problem
+    from karpenter_linode.scheduling.shape import Shape
+
+WRAPPER: Final = "allocating dynamic resources"
+CLAIM_NOT_FOUND: Final = "claim-not-found"
+DRA_OWNS_GPUS: Final = "dra-owns-gpus"
+
+
+class DeviceDesk:
+    """Claims of pods and the devices given to them in this simulation.
+
+    Args:
+        problem: claims, classes, slices and plans.
+        initialized_nodes: names of nodes whose published devices can be trusted.
+    """
+
+    def __init__(self, problem: Problem, initialized_nodes: frozenset[str]) -> None:
+        self._claims = {claim.key: claim for claim in problem.resource_claims}
+        self._types = {pool: {item.name: item for item in types} for pool, types in problem.instance_types.items()}
+        self._extended = {
+            item.spec.extended_resource_name for item in problem.device_classes if item.spec.extended_resource_name
+        }
+        self._allocator = Allocator(
+            slices=problem.resource_slices,
+            classes=problem.device_classes,
+            claims=problem.resource_claims,
+            initialized_nodes=initialized_nodes,
+            deleting_pod_uids=problem.deleting_pod_uids,
+            instance_types=problem.instance_types,
+            steps=problem.options.allocation_steps,
+        )
+        self._resolved: dict[tuple[str, str, str], tuple[ResourceClaim, ...] | Reason] = {}
+        self._committed: list[tuple[str, Allocation]] = []
+
+    def claims_of(self, pod: Pod) -> tuple[ResourceClaim, ...] | Reason:
+        """The claims of a pod, or why they are not all known yet; looked up once."""
+        key = (pod.namespace, pod.name, pod.uid)
+        found = self._resolved.get(key)
+        if found is None:
+            found = self._resolved[key] = self._look_up(pod)
+        return found
+
+    def shape_key(self, pod: Pod) -> Any:
+        """What distinguishes pods by their claims: a claim of one's own by what it asks, a shared one by its name."""
+        claims = self.claims_of(pod)
+        if isinstance(claims, Reason):
+            return claims.message
+        named = {entry.resource_claim_name for entry in pod.spec.resource_claims if entry.resource_claim_name}
+        return tuple(
+            claim.key if claim.name in named or claim.status.allocation is not None else codec.encode(claim.spec)
+            for claim in claims
+        )
+
+    def on_node(self, node: ExistingNode, claims: tuple[ResourceClaim, ...]) -> Allocation | Reason:
+        """Devices on a node that exists; predicted ones until it is initialized (spec 9.1)."""
+        return self._allocator.allocate(self._node_target(node), claims)
+
+    def on_claim(
+        self,
+        hostname: str,
+        pool: str,
+        requirements: Requirements,
+        types: tuple[InstanceType, ...],
+        claims: tuple[ResourceClaim, ...],
+        *,
+        explain: bool = False,
+    ) -> Allocation | Reason:
+        """Devices on a node that will be made, for each plan that it may become."""
+        return self._allocator.allocate(Target(hostname, pool, requirements, types), claims, explain=explain)
+
+    def commit(self, target: str, allocation: Allocation) -> None:
+        """Keep an allocation; ``target`` is the name that the solution uses for the place."""
+        if allocation.claims:
+            self._allocator.commit(allocation)
+            self._committed.append((target, allocation))
+
+    def release(self, hostname: str, names: Iterable[str]) -> None:
+        """Give back what was kept for plans that a claim can no longer become."""
+        self._allocator.release(hostname, names)
+
+    def drivers(self, hostname: str) -> tuple[str, ...]:
+        """Drivers whose predicted devices a planned claim relies on, sorted."""
+        return tuple(sorted(self._allocator.template_drivers(hostname)))
+
+    def placements(self, still_possible: Mapping[str, frozenset[str]]) -> tuple[ClaimPlacement, ...]:
+        """What every claim was given, by name.
+
+        Args:
+            still_possible: plans left, by name of the planned claim.
+        """
+        placements = []
+        for target, allocation in self._committed:
+            left = still_possible.get(target)
+            for claim in allocation.claims:
+                devices = tuple(
+                    DeviceChoice(
+                        grant.request, str(grant.id), name if grant.id.template else "", dict(grant.consumed or ())
+                    )
+                    for name, grants in claim.devices.items()
+                    if left is None or name in left
+                    for grant in grants
+                )
+                placements.append(ClaimPlacement(claim.claim, target, devices))
+        return tuple(sorted(placements, key=lambda item: item.claim))
+
+    def owned_by_dra(self, shape: Shape) -> str | None:
+        """The extended resource that a shape asks for although DRA owns those devices, or None."""
+        name = labels.GPU_RESOURCE
+        return name if shape.requests.get(name) and name not in self._extended else None
+
+    def _node_target(self, node: ExistingNode) -> Target:
+        view = node.view
+        known = self._types.get(view.node_pool, {}).get(view.instance_type)
+        return Target(
+            view.provider_id or node.name,
+            view.node_pool,
+            node.requirements,
+            (known,) if known is not None else (),
+            view.node.name if view.node is not None else "",
+            use_templates=not view.initialized and known is not None,
+        )
+
+    def _look_up(self, pod: Pod) -> tuple[ResourceClaim, ...] | Reason:
+        keys = claim_keys(pod)
+        if isinstance(keys, Reason):
+            return keys
+        claims = []
+        for key in keys:
+            claim = self._claims.get(str(key))
+            if claim is None:
+                return Reason(CLAIM_NOT_FOUND, f'resourceclaim "{key}" not found', subject=f"ResourceClaim {key}")
+            claims.append(claim)
+        return tuple(claims)

@@ -1,0 +1,330 @@
+"""One pod, one place: existing nodes, then open claims, then a new claim (spec/karpenter-scheduling.md 2.7 and 2.8).
+
+Everything here answers quickly with yes or no; ``refusals`` rebuilds the reasons for pods that end unplaced.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from karpenter_linode.model import labels
+from karpenter_linode.model.quantity import NANO
+from karpenter_linode.model.reason import Reason
+from karpenter_linode.scheduling import ports as host_ports
+from karpenter_linode.scheduling.min_values import lowered
+from karpenter_linode.scheduling.taints import untolerated
+from karpenter_linode.scheduling.volumes import over_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from karpenter_linode.dra.allocation import Allocation
+    from karpenter_linode.model.core import Pod
+    from karpenter_linode.scheduling.existing import ExistingNode
+    from karpenter_linode.scheduling.open_claims import OpenClaim
+    from karpenter_linode.scheduling.resources import Resources
+    from karpenter_linode.scheduling.shape import Shape
+    from karpenter_linode.scheduling.template import ClaimState, Template
+    from karpenter_linode.scheduling.topology.tracker import ShapeTopology
+    from karpenter_linode.scheduling.world import World
+
+Outcome = Literal["placed", "refused", "reserved"]
+
+
+class Placer:
+    """Tries places for pods and commits the first that takes them.
+
+    Args:
+        world: everything that placements change.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._tolerated: dict[tuple[str, object], bool] = {}
+        self.steps_left = world.options.scheduling_steps
+
+    def place(self, pod: Pod, shape: Shape) -> Outcome:
+        """Find a place for a pod and take it."""
+        world = self._world
+        rules = world.topology.of(shape) if world.topology.active else None
+        if self._on_existing(pod, shape, rules) or self._on_open(pod, shape, rules):
+            return "placed"
+        if world.devices is not None and world.devices.owned_by_dra(shape):
+            return "refused"
+        return self._on_new(pod, shape, rules)
+
+    # Existing nodes
+
+    def _on_existing(self, pod: Pod, shape: Shape, rules: ShapeTopology | None) -> bool:
+        world = self._world
+        mask = world.existing.candidates(shape)
+        if mask and rules is not None:
+            mask &= world.topology.existing_allowed(rules)
+        while mask:
+            low = mask & -mask
+            node = world.existing.nodes[low.bit_length() - 1]
+            self.steps_left -= 1
+            allocation = self._node_takes(node, pod, shape)
+            if allocation is not False:
+                world.existing.place(node, pod, shape)
+                if rules is not None:
+                    world.topology.record_existing(rules, shape, node)
+                if allocation is not None and world.devices is not None:
+                    world.devices.commit(node.name, allocation)
+                return True
+            shape.dead_existing |= low
+            mask ^= low
+        return False
+
+    def _node_takes(self, node: ExistingNode, pod: Pod, shape: Shape) -> Allocation | Literal[False] | None:
+        """Devices on the node, None where the pod needs none, False where the node is out for good."""
+        volumes = shape.volumes
+        if shape.ports and host_ports.conflict(shape.ports, node.ports) is not None:
+            return False
+        if volumes.claims and over_limit(node.volumes, volumes.claims, node.volume_limits) is not None:
+            return False
+        if not any(not item or item.strictly_met_by(node.requirements) for item in volumes.alternatives):
+            return False
+        devices = self._world.devices
+        if not shape.dra or devices is None:
+            return None
+        claims = devices.claims_of(pod)
+        if isinstance(claims, Reason):
+            return False
+        found = devices.on_node(node, claims)
+        return False if isinstance(found, Reason) else found
+
+    # Open claims
+
+    def _on_open(self, pod: Pod, shape: Shape, rules: ShapeTopology | None) -> bool:
+        world = self._world
+        mask = world.open.everything & ~shape.dead_open
+        if mask and rules is not None:
+            mask = world.topology.open_allowed(rules, world.templates, mask)
+        while mask:
+            claim = world.open.first(mask)
+            if claim is None:
+                return False
+            self.steps_left -= 1
+            if self._join(claim, pod, shape, rules):
+                return True
+            mask &= ~(claim.bit | shape.dead_open)
+        return False
+
+    def _join(self, claim: OpenClaim, pod: Pod, shape: Shape, rules: ShapeTopology | None) -> bool:
+        """Put a pod on an open claim if it fits; what cannot change any more is remembered with the shape."""
+        template = claim.template
+        if not self._tolerates(shape, template):
+            for state in template.states:
+                shape.dead_open |= state.members
+            return False
+        accepted = claim.state.accept(shape.selection)
+        if accepted is None:
+            shape.dead_open |= claim.state.members
+            return False
+        if shape.ports and host_ports.conflict(shape.ports, claim.ports) is not None:
+            shape.dead_open |= claim.bit
+            return False
+        undecided = False  # whether a later pod may find this claim open again
+        for state in _alternatives(shape, accepted):
+            plans = self.room(template, claim.plans & state.mask, claim.total, shape)
+            if not plans:
+                continue
+            settled = self._settle(claim.hostname, pod, shape, rules, state, plans)
+            if settled is None:
+                undecided = undecided or rules is not None
+                continue
+            state, plans, allocation = settled
+            if state.min_values is not None and state.min_values.shortfalls(template.plans, plans):
+                continue
+            if self._reserve(claim, state, plans):
+                self._commit(claim, pod, shape, rules, state, plans, allocation)
+                return True
+        if not undecided:
+            shape.dead_open |= claim.bit
+        return False
+
+    # New claims
+
+    def _on_new(self, pod: Pod, shape: Shape, rules: ShapeTopology | None) -> Outcome:
+        world = self._world
+        if rules is not None and world.topology.new_host_allowed(rules) is not None:
+            return "refused"
+        for template in world.templates:
+            if template.name in shape.no_template:
+                continue
+            self.steps_left -= 1
+            outcome = self._open_new(template, pod, shape, rules)
+            if outcome != "refused":
+                return outcome
+        return "refused"
+
+    def _open_new(self, template: Template, pod: Pod, shape: Shape, rules: ShapeTopology | None) -> Outcome:
+        world = self._world
+        accepted = template.start.accept(shape.selection) if self._tolerates(shape, template) else None
+        if accepted is None:
+            shape.no_template.add(template.name)
+            return "refused"
+        within = 0 if template.nodes_exhausted else template.within_limits()
+        hostname = world.open.next_hostname
+        possible = False
+        for state in _alternatives(shape, accepted):
+            plans = self.room(template, state.mask & within, {}, shape, fresh=True)
+            if not plans:
+                continue
+            possible = True
+            settled = self._settle(hostname, pod, shape, rules, state, plans)
+            if settled is None:
+                continue
+            state, plans, allocation = settled
+            relaxed = False
+            missing = state.min_values.shortfalls(template.plans, plans) if state.min_values is not None else ()
+            if missing:
+                if world.options.min_values_policy == "Strict":
+                    continue
+                state = state.with_requirements(lowered(state.requirements, missing))
+                relaxed = True
+            held = world.reservations.wanted(hostname, frozenset(), state, plans) if world.reservations.active else None
+            if held is not None and held.refusal:
+                return "reserved"
+            claim = world.open.open(state, plans, relaxed_min_values=relaxed)
+            self._reserve(claim, state, plans)
+            self._commit(claim, pod, shape, rules, state, plans, allocation)
+            template.charge({**template.plans.greatest_capacity(plans), labels.NODES_RESOURCE: NANO})
+            return "placed"
+        if not possible:
+            shape.no_template.add(template.name)  # limits only shrink
+        return "refused"
+
+    # Parts
+
+    def room(self, template: Template, plans: int, total: Resources, shape: Shape, *, fresh: bool = False) -> int:
+        """Plans of a mask that hold what a claim holds, its daemons and one more pod of a shape.
+
+        Args:
+            template: the pool.
+            plans: the mask.
+            total: what the claim's pods ask for so far.
+            shape: the pod to add.
+            fresh: the claim is empty: resources that only daemons ask for are checked, too.
+        """
+        at_least = template.plans.at_least
+        held = 0
+        for group in template.groups:
+            mask = plans & group.mask
+            if not mask or (shape.ports and group.ports and host_ports.conflict(shape.ports, group.ports) is not None):
+                continue
+            overhead = group.overhead
+            for name, amount in shape.items:
+                mask &= at_least(name, amount + total.get(name, 0) + overhead.get(name, 0))
+            if fresh:
+                for name, amount in overhead.items():
+                    if name not in shape.requests:
+                        mask &= at_least(name, amount)
+            held |= mask
+        return held
+
+    def _settle(
+        self,
+        hostname: str,
+        pod: Pod,
+        shape: Shape,
+        rules: ShapeTopology | None,
+        state: ClaimState,
+        plans: int,
+    ) -> tuple[ClaimState, int, Allocation | None] | None:
+        """Devices, then topology: the state and plans that are left, or None."""
+        allocation: Allocation | None = None
+        devices = self._world.devices
+        if shape.dra and devices is not None:
+            claims = devices.claims_of(pod)
+            if isinstance(claims, Reason):
+                return None
+            template = state.template
+            found = devices.on_claim(hostname, template.name, state.requirements, template.plans.sources(plans), claims)
+            if isinstance(found, Reason):
+                return None
+            allocation = found
+            narrowed = state.narrow(found.requirements)
+            if narrowed is None:
+                return None
+            state = narrowed
+            plans &= state.mask & template.plans.named(found.instance_types)
+        if rules is not None and rules.domains:
+            narrowed = self._world.topology.narrow(rules, state, plans)
+            if narrowed is None:
+                return None
+            state = narrowed
+            plans &= state.mask
+        return (state, plans, allocation) if plans else None
+
+    def _reserve(self, claim: OpenClaim, state: ClaimState, plans: int) -> bool:
+        reservations = self._world.reservations
+        if not reservations.active:
+            return True
+        held = reservations.wanted(claim.hostname, claim.reserved, state, plans)
+        if held.refusal:
+            return False
+        reservations.hold(claim.hostname, claim.reserved, held.ids)
+        claim.reserved = held.ids
+        return True
+
+    def _commit(
+        self,
+        claim: OpenClaim,
+        pod: Pod,
+        shape: Shape,
+        rules: ShapeTopology | None,
+        state: ClaimState,
+        plans: int,
+        allocation: Allocation | None,
+    ) -> None:
+        world = self._world
+        dropped = claim.plans & ~plans
+        world.open.move(claim, state)
+        claim.plans = plans
+        total = claim.total
+        for name, amount in shape.items:
+            total[name] = total.get(name, 0) + amount
+        claim.pods.append(pod)
+        claim.shapes.append(shape)
+        if shape.ports:
+            claim.ports += shape.ports
+        world.open.count(claim)
+        if rules is not None:
+            world.topology.record_open(rules, shape, claim)
+        devices = world.devices
+        if devices is None:
+            return
+        names = claim.template.plans.names
+        if allocation is not None:
+            claim.devices = True
+            devices.commit(claim.name, allocation)
+            final = {names[position] for position in _positions(plans)}
+            devices.release(claim.hostname, [name for name in allocation.instance_types if name not in final])
+        if claim.devices and dropped:
+            devices.release(claim.hostname, [names[position] for position in _positions(dropped)])
+
+    def _tolerates(self, shape: Shape, template: Template) -> bool:
+        if not template.taints:
+            return True
+        key = (template.name, shape.tolerations)
+        found = self._tolerated.get(key)
+        if found is None:
+            found = self._tolerated[key] = not untolerated(template.taints, shape.tolerations)
+        return found
+
+
+def _alternatives(shape: Shape, state: ClaimState) -> Iterator[ClaimState]:
+    """The state for each place where the pod's volumes can be."""
+    for alternative in shape.volumes.alternatives:
+        accepted = state.accept(alternative) if alternative else state
+        if accepted is not None:
+            yield accepted
+
+
+def _positions(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low

@@ -1,0 +1,296 @@
+"""The plans of a pool as bit positions: what meets a requirement, holds a request or can be bought is an integer.
+
+Narrowing is ``&``. Every mask is computed once per distinct requirement; thresholds of resources are found by bisection
+(spec/karpenter-scheduling.md 2.9, 5.2 to 5.4).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from functools import cached_property
+from itertools import accumulate
+from operator import or_
+from typing import TYPE_CHECKING, Final
+
+from karpenter_linode.model import labels
+from karpenter_linode.model.requirements import Requirements, meet
+from karpenter_linode.scheduling import resources as res
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from karpenter_linode.model.instance_type import InstanceType
+    from karpenter_linode.model.requirement import Requirement
+    from karpenter_linode.scheduling.resources import Resources
+
+NO_PRICE: Final = 1 << 62  # dearer than anything: no offering can be bought
+
+
+class PlanOffering:
+    """An offering with its requirements read."""
+
+    __slots__ = ("available", "index", "price", "requirements", "reservation_capacity")
+
+    def __init__(self, index: int, requirements: Requirements, price: int, *, available: bool, reserved: int) -> None:
+        self.index = index
+        self.requirements = requirements
+        self.price = price
+        self.available = available
+        self.reservation_capacity = reserved
+
+    @property
+    def capacity_type(self) -> str:
+        """``on-demand``, ``spot`` or ``reserved``; "" where it is not said."""
+        item = self.requirements.find(labels.CAPACITY_TYPE)
+        return min(item.values) if item is not None and item.values and not item.complement else ""
+
+
+class Plan:
+    """An instance type with everything read once."""
+
+    __slots__ = ("allocatable", "capacity", "name", "offerings", "requirements", "source")
+
+    def __init__(self, source: InstanceType) -> None:
+        self.source = source
+        self.name = source.name
+        self.requirements = Requirements.from_specs(source.requirements)
+        self.capacity = res.from_resource_list(source.capacity)
+        self.allocatable = _allocatable(source)
+        self.offerings = tuple(
+            PlanOffering(
+                index,
+                Requirements.from_specs(offering.requirements),
+                offering.price,
+                available=offering.available,
+                reserved=offering.reservation_capacity,
+            )
+            for index, offering in enumerate(source.offerings)
+        )
+
+
+class Market:
+    """What can be bought under one set of requirements.
+
+    Args:
+        mask: plans with an available offering that meets them.
+        prices: nano-dollars of the cheapest such offering, by position; ``NO_PRICE`` where there is none.
+    """
+
+    __slots__ = ("_plans", "mask", "prices")
+
+    def __init__(self, plans: PlanSet, mask: int, prices: list[int]) -> None:
+        self._plans = plans
+        self.mask = mask
+        self.prices = prices
+
+    def order(self, mask: int) -> list[int]:
+        """Positions in ``mask``, cheapest first, ties by name."""
+        prices, names = self.prices, self._plans.names
+        return sorted(bits(mask), key=lambda position: (prices[position], names[position]))
+
+    def cheapest(self, mask: int) -> int:
+        """The lowest price in ``mask``."""
+        prices = self.prices
+        return min((prices[position] for position in bits(mask)), default=NO_PRICE)
+
+
+class PlanSet:
+    """An ordered set of plans; position ``i`` of the sequence is bit ``1 << i`` of every mask.
+
+    Args:
+        plans: the plans, in the provider's order.
+        well_known: label keys that requirements may leave undefined.
+    """
+
+    def __init__(self, plans: Sequence[Plan], well_known: frozenset[str]) -> None:
+        self.plans = tuple(plans)
+        self.names = tuple(plan.name for plan in plans)
+        self.well_known = well_known
+        self.everything = (1 << len(self.plans)) - 1
+        self._by_requirement: dict[Requirement, int] = {}
+        self._markets: dict[Requirements, Market] = {}
+        self._subsets: dict[int, tuple[InstanceType, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self.plans)
+
+    def subset(self, mask: int) -> PlanSet:
+        """The plans of a mask as a set of their own."""
+        return PlanSet([self.plans[position] for position in bits(mask)], self.well_known)
+
+    def sources(self, mask: int) -> tuple[InstanceType, ...]:
+        """The instance types of a mask, in order."""
+        found = self._subsets.get(mask)
+        if found is None:
+            found = self._subsets[mask] = tuple(self.plans[position].source for position in bits(mask))
+        return found
+
+    def named(self, names: Iterable[str]) -> int:
+        """The mask of plans with these names."""
+        mask = 0
+        for name in names:
+            mask |= 1 << self.positions[name]
+        return mask
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Position by name."""
+        return {name: position for position, name in enumerate(self.names)}
+
+    @cached_property
+    def usable(self) -> int:
+        """Plans whose own overhead does not overdraw them."""
+        return mask_of(all(amount >= 0 for amount in plan.allocatable.values()) for plan in self.plans)
+
+    def meeting(self, requirements: Requirements) -> int:
+        """Plans whose own requirements can hold together with these."""
+        mask = self.everything
+        for item in requirements:
+            found = self._by_requirement.get(item)
+            if found is None:
+                found = self._by_requirement[item] = self._meeting_one(item)
+            mask &= found
+        return mask
+
+    def market(self, requirements: Requirements) -> Market:
+        """What can be bought under these requirements."""
+        found = self._markets.get(requirements)
+        if found is None:
+            found = self._markets[requirements] = self._build_market(requirements)
+        return found
+
+    def at_least(self, name: str, amount: int) -> int:
+        """Plans that have this much of a resource for pods, in nano-units."""
+        if amount <= 0:
+            return self.everything
+        amounts, masks = self._thresholds(name)
+        position = bisect_left(amounts, amount)
+        return masks[position] if position < len(masks) else 0
+
+    def holding(self, need: Resources) -> int:
+        """Plans that a request fits into."""
+        mask = self.usable
+        for name, amount in need.items():
+            if amount > 0:
+                mask &= self.at_least(name, amount)
+        return mask
+
+    def of_capacity_up_to(self, name: str, amount: int) -> int:
+        """Plans whose whole capacity of a resource is at most this."""
+        amounts, masks = self._capacities(name)
+        position = bisect_right(amounts, amount)
+        return masks[position - 1] if position else 0
+
+    def greatest_capacity(self, mask: int) -> Resources:
+        """The greatest capacity of each resource over the plans of a mask."""
+        greatest: Resources = {}
+        for position in bits(mask):
+            greatest = res.maximum(greatest, self.plans[position].capacity)
+        return greatest
+
+    def values(self, key: str) -> dict[Requirement, int]:
+        """The distinct requirements that plans put on a label key, with the plans of each."""
+        return self._values_by_key.get(key, {})
+
+    @cached_property
+    def _values_by_key(self) -> dict[str, dict[Requirement, int]]:
+        index: dict[str, dict[Requirement, int]] = {}
+        for position, plan in enumerate(self.plans):
+            for item in plan.requirements:
+                masks = index.setdefault(item.key, {})
+                masks[item] = masks.get(item, 0) | 1 << position
+        return index
+
+    def _meeting_one(self, item: Requirement) -> int:
+        mask = self.everything
+        for other, positions in self.values(item.key).items():
+            if not meet(item, other):
+                mask &= ~positions
+        return mask
+
+    @cached_property
+    def _offerings(self) -> dict[Requirements, list[tuple[int, int]]]:
+        """Available offerings by their requirements: position and price."""
+        index: dict[Requirements, list[tuple[int, int]]] = {}
+        for position, plan in enumerate(self.plans):
+            for offering in plan.offerings:
+                if offering.available:
+                    index.setdefault(offering.requirements, []).append((position, offering.price))
+        return index
+
+    def _build_market(self, requirements: Requirements) -> Market:
+        prices = [NO_PRICE] * len(self.plans)
+        mask = 0
+        for wanted, offerings in self._offerings.items():
+            if requirements.compatible(wanted, self.well_known):
+                for position, price in offerings:
+                    mask |= 1 << position
+                    prices[position] = min(prices[position], price)
+        return Market(self, mask, prices)
+
+    @cached_property
+    def _capacity_index(self) -> dict[str, tuple[list[int], list[int]]]:
+        return {}
+
+    @cached_property
+    def _threshold_index(self) -> dict[str, tuple[list[int], list[int]]]:
+        return {}
+
+    def _capacities(self, name: str) -> tuple[list[int], list[int]]:
+        found = self._capacity_index.get(name)
+        if found is None:
+            by_amount = _by_amount(plan.capacity.get(name, 0) for plan in self.plans)
+            amounts = sorted(by_amount)
+            masks = list(accumulate((by_amount[amount] for amount in amounts), or_))
+            found = self._capacity_index[name] = (amounts, masks)
+        return found
+
+    def _thresholds(self, name: str) -> tuple[list[int], list[int]]:
+        found = self._threshold_index.get(name)
+        if found is None:
+            by_amount = _by_amount(plan.allocatable.get(name, 0) for plan in self.plans)
+            amounts = sorted(by_amount)
+            masks = list(accumulate((by_amount[amount] for amount in reversed(amounts)), or_))[::-1]
+            found = self._threshold_index[name] = (amounts, masks)
+        return found
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The positions of set bits, lowest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def _by_amount(amounts: Iterable[int]) -> dict[int, int]:
+    masks: dict[int, int] = {}
+    for position, amount in enumerate(amounts):
+        masks[amount] = masks.get(amount, 0) | 1 << position
+    return masks
+
+
+def mask_of(flags: Iterator[bool]) -> int:
+    """The mask whose bit ``i`` is the ``i``-th flag."""
+    mask = 0
+    for position, flag in enumerate(flags):
+        if flag:
+            mask |= 1 << position
+    return mask
+
+
+def _allocatable(source: InstanceType) -> Resources:
+    """Capacity less overhead; huge pages are taken from memory (spec/karpenter-scheduling.md 5.3)."""
+    overhead = res.total(
+        res.from_resource_list(part)
+        for part in (
+            source.overhead.kube_reserved,
+            source.overhead.system_reserved,
+            source.overhead.eviction_threshold,
+        )
+    )
+    left = res.subtract(res.from_resource_list(source.capacity), overhead)
+    pages = sum(quantity.nano for name, quantity in source.capacity.items() if name.startswith(res.HUGEPAGES_PREFIX))
+    if pages and res.MEMORY in left:
+        left[res.MEMORY] = max(0, left[res.MEMORY] - pages)
+    return left

@@ -1,0 +1,183 @@
+"""The simulation: pods in queue order, each to the first place that takes it, until nothing moves any more.
+
+Pure and deterministic; bounded by ``SchedulingOptions.scheduling_steps`` (spec/karpenter-scheduling.md 2.6, 2.7, 2.13).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from karpenter_linode.model.reason import Reason
+from karpenter_linode.scheduling import min_values
+from karpenter_linode.scheduling.placement import Placer
+from karpenter_linode.scheduling.plans import bits
+from karpenter_linode.scheduling.pods import DRA_IGNORED
+from karpenter_linode.scheduling.problem import ClaimPlacement, ExistingPlacement, Solution, Unplaced
+from karpenter_linode.scheduling.refusals import Refusals
+from karpenter_linode.scheduling.render import Renderer, pod_ref, truncated
+from karpenter_linode.scheduling.shape import queue_order
+from karpenter_linode.scheduling.validation import validate
+from karpenter_linode.scheduling.world import World
+
+if TYPE_CHECKING:
+    from karpenter_linode.model.core import Pod
+    from karpenter_linode.scheduling.open_claims import OpenClaim
+    from karpenter_linode.scheduling.problem import Problem
+    from karpenter_linode.scheduling.shape import Shape
+
+OUT_OF_STEPS: Final = "out-of-steps"
+DRA_IGNORED_CODE: Final = "dra-ignored"
+IGNORED: Final = "ignored"
+RESERVED: Final = "reserved"
+
+
+def solve(problem: Problem) -> Solution:
+    """Place pods.
+
+    Args:
+        problem: everything that the decision may depend on.
+
+    Returns:
+        NodeClaims to create, placements on nodes that exist or are being built, and for every other pod why not. Equal
+        problems give equal solutions.
+    """
+    return _Simulation(problem).run()
+
+
+class _Simulation:
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._world = World(problem)
+        self._placer = Placer(self._world)
+        self._unplaced: list[Unplaced] = []
+        self._placements = 0
+
+    def run(self) -> Solution:
+        queue = self._queue()
+        left = self._place_all(queue)
+        refusals = Refusals(self._world)
+        for pod, shape, outcome in left:
+            self._unplaced.append(Unplaced(pod_ref(pod), self._reason(refusals, pod, shape, outcome)))
+        kept = [claim for claim in self._world.open.claims if self._launchable(claim)]
+        renderer = Renderer(self._world)
+        return Solution(
+            new_node_claims=tuple(renderer.planned(claim) for claim in kept),
+            existing=self._existing(),
+            unplaced=tuple(sorted(self._unplaced, key=lambda item: item.pod)),
+            claims=self._claims(),
+            notes=tuple(self._world.notes),
+        )
+
+    def _queue(self) -> list[tuple[Pod, Shape]]:
+        """Pods that may be placed, in order; the others are refused at once."""
+        world, problem = self._world, self._problem
+        admitted = []
+        for pod in problem.pods:
+            shape = world.shapes.of(pod)
+            if shape.refused is None and shape.dra and problem.options.ignore_dra_requests:
+                shape.refused = Reason(DRA_IGNORED_CODE, DRA_IGNORED)
+            reason = shape.refused
+            if reason is None and pod.uid not in problem.deleting_pod_uids:
+                text = validate(pod, world.volumes, world.restrictions)
+                reason = Reason(IGNORED, f"ignoring pod, {text}") if text else None
+            if reason is None and shape.volumes.error:
+                reason = Reason("volumes", shape.volumes.error)
+            if reason is not None:
+                self._refuse(pod, reason)
+            else:
+                admitted.append((pod, shape))
+        admitted.sort(key=lambda item: queue_order(*item))
+        for _, shape in admitted:
+            world.topology.learn(shape)
+        return admitted
+
+    def _place_all(self, admitted: list[tuple[Pod, Shape]]) -> list[tuple[Pod, Shape, str]]:
+        """Go round until a whole round places nothing; what is left comes with its last form and outcome."""
+        queue = deque(range(len(admitted)))
+        last_length: dict[int, int] = {}
+        outcomes: dict[int, tuple[Shape, str]] = {}
+        while queue:
+            if last_length.get(queue[0]) == len(queue):
+                break
+            index = queue.popleft()
+            pod, shape = admitted[index]
+            if self._placer.steps_left <= 0:
+                queue.appendleft(index)
+                for unreached in queue:
+                    outcomes[unreached] = (admitted[unreached][1], OUT_OF_STEPS)
+                break
+            last, outcome = self._attempt(pod, shape)
+            if outcome == "placed":
+                self._placements += 1
+                outcomes.pop(index, None)
+                continue
+            outcomes[index] = (last, outcome)
+            queue.append(index)
+            last_length[index] = len(queue)
+        return [(admitted[index][0], *outcomes[index]) for index in sorted(outcomes)]
+
+    def _attempt(self, pod: Pod, shape: Shape) -> tuple[Shape, str]:
+        """Try a pod as it is, then with one preference less at a time; preferences come back at the next attempt."""
+        first = shape
+        if not shape.dra and shape.failed_at == self._placements:
+            return shape.failed_as or shape, "refused"  # nothing was placed since an equal pod failed
+        while True:
+            outcome = self._placer.place(pod, shape)
+            if outcome != "refused":
+                return shape, outcome
+            relaxed = self._world.shapes.relax(shape)
+            if relaxed is None:
+                first.failed_at, first.failed_as = self._placements, shape
+                return shape, outcome
+            shape = relaxed
+
+    def _reason(self, refusals: Refusals, pod: Pod, shape: Shape, outcome: str) -> Reason:
+        if outcome == OUT_OF_STEPS:
+            steps = self._problem.options.scheduling_steps
+            text = f"not reached: the simulation ended after {steps} steps; the pod is tried again in the next one"
+            return Reason(OUT_OF_STEPS, text, subject=f"Pod {pod.key}", facts=(("steps", str(steps)),))
+        return refusals.explain(pod, shape)
+
+    def _launchable(self, claim: OpenClaim) -> bool:
+        """Whether truncation leaves what minValues asks for; if not, the claim's pods are unplaced."""
+        wanted = claim.state.min_values
+        if wanted is None or self._problem.options.min_values_policy == "BestEffort":
+            return True
+        missing = wanted.shortfalls_in_order(claim.template.plans, truncated(claim))
+        if not missing:
+            return True
+        text = (
+            "pod didn\u2019t schedule because NodePool couldn\u2019t meet minValues requirements, "
+            f"validating minValues, {min_values.refusal(missing)} (NodePool={claim.template.name})"
+        )
+        for pod in claim.pods:
+            self._refuse(pod, Reason("min-values-truncation", text))
+        return False
+
+    def _refuse(self, pod: Pod, reason: Reason) -> None:
+        named = Reason(reason.code, reason.message, f"Pod {pod.key}", reason.facts, reason.children)
+        self._unplaced.append(Unplaced(pod_ref(pod), named))
+
+    def _existing(self) -> tuple[ExistingPlacement, ...]:
+        return tuple(
+            ExistingPlacement(
+                node=node.name,
+                pods=tuple(pod_ref(pod) for pod in node.pods),
+                node_claim=node.view.node_claim.name if node.view.node_claim is not None else "",
+                initialized=node.view.initialized,
+            )
+            for node in self._world.existing.nodes
+            if node.pods
+        )
+
+    def _claims(self) -> tuple[ClaimPlacement, ...]:
+        devices = self._world.devices
+        if devices is None:
+            return ()
+        left = {
+            claim.name: frozenset(claim.template.plans.names[position] for position in bits(claim.plans))
+            for claim in self._world.open.claims
+            if claim.devices
+        }
+        return devices.placements(left)

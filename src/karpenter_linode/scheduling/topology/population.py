@@ -1,0 +1,102 @@
+"""Pods that run already, by what selectors see of them: where each class of pods stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karpenter_linode.model import labels
+from karpenter_linode.model.requirements import Requirements
+from karpenter_linode.scheduling.existing import node_labels
+from karpenter_linode.scheduling.pods import is_active
+from karpenter_linode.scheduling.state_node import NodeView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from karpenter_linode.model.core import Pod, Taint
+    from karpenter_linode.scheduling.problem import StateNode
+    from karpenter_linode.scheduling.shape import LabelClass
+    from karpenter_linode.scheduling.topology.group import TopologyGroup
+    from karpenter_linode.scheduling.topology.node_filter import NodeFilter
+
+
+class NodeFacts:
+    """Labels and taints of a node, for counting; nodes that are going away count too while their pods run."""
+
+    __slots__ = ("going", "labels", "requirements", "taints")
+
+    def __init__(self, values: dict[str, str], taints: tuple[Taint, ...], *, going: bool) -> None:
+        self.labels = values
+        self.taints = taints
+        self.going = going
+        self.requirements = Requirements.from_labels(values)
+
+    def domain(self, key: str) -> str | None:
+        """Its domain of a topology key."""
+        return self.labels.get(key)
+
+
+class Population:
+    """Running pods on known nodes.
+
+    Args:
+        nodes: all nodes with a Node object; the flag says whether it is going away.
+        bound: pods by node name.
+        excluded: UIDs of the pods that are being placed; they are not counted where they are.
+        label_class: interns namespace and labels.
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[tuple[StateNode, bool]],
+        bound: Mapping[str, Sequence[Pod]],
+        excluded: frozenset[str],
+        label_class: Callable[[str, dict[str, str]], LabelClass],
+    ) -> None:
+        self.nodes: dict[str, NodeFacts] = {}
+        for state, going in nodes:
+            if state.node is not None:
+                view = NodeView(state)
+                self.nodes[state.node.name] = NodeFacts(node_labels(view), view.taints, going=going)
+        self._classes: dict[LabelClass, dict[str, int]] = {}
+        self._averse: list[tuple[Pod, NodeFacts]] = []
+        for name, facts in self.nodes.items():
+            for pod in bound.get(name, ()):
+                if pod.uid in excluded or not is_active(pod):
+                    continue
+                places = self._classes.setdefault(label_class(pod.namespace, pod.metadata.labels), {})
+                places[name] = places.get(name, 0) + 1
+                affinity = pod.spec.affinity
+                if affinity is not None and affinity.pod_anti_affinity is not None:
+                    self._averse.append((pod, facts))
+        self._passing: dict[NodeFilter, dict[str, bool]] = {}
+
+    @property
+    def averse(self) -> Iterator[tuple[Pod, NodeFacts]]:
+        """Running pods with anti-affinity, and their nodes."""
+        return iter(self._averse)
+
+    def seed(self, group: TopologyGroup, bits_of_host: Callable[[str], int]) -> None:
+        """Give a new group the domains of the nodes that take part, and the pods it counts on them."""
+        node_filter, key = group.key.node_filter, group.topology_key
+        if key != labels.HOSTNAME:
+            for name, facts in self.nodes.items():
+                domain = facts.domain(key)
+                if domain is not None and not facts.going and self._passes(node_filter, name):
+                    group.know(domain)
+        for label_class, places in self._classes.items():
+            if group.selects(label_class):
+                for name, pods in places.items():
+                    domain = self.nodes[name].domain(key)
+                    if domain is not None and self._passes(node_filter, name):
+                        group.count(domain, pods, existing_bits=bits_of_host(domain) if group.is_hostname else 0)
+
+    def _passes(self, node_filter: NodeFilter, name: str) -> bool:
+        if node_filter.passes_all:
+            return True
+        known = self._passing.setdefault(node_filter, {})
+        found = known.get(name)
+        if found is None:
+            facts = self.nodes[name]
+            found = known[name] = node_filter.passes(facts.requirements, facts.taints)
+        return found

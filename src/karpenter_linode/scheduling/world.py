@@ -1,0 +1,181 @@
+"""Everything that a simulation reads and changes, built once from a Problem."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karpenter_linode.model import labels
+from karpenter_linode.model.meta import is_true
+from karpenter_linode.model.reason import Reason
+from karpenter_linode.model.requirements import Requirements
+from karpenter_linode.scheduling.daemons import daemons_of
+from karpenter_linode.scheduling.devices import DeviceDesk
+from karpenter_linode.scheduling.existing import ExistingNodes
+from karpenter_linode.scheduling.min_values import MinValues
+from karpenter_linode.scheduling.min_values import refusal as min_values_refusal
+from karpenter_linode.scheduling.open_claims import OpenClaims
+from karpenter_linode.scheduling.plans import Plan, PlanSet
+from karpenter_linode.scheduling.reservations import Reservations
+from karpenter_linode.scheduling.shape import Shapes
+from karpenter_linode.scheduling.state_node import is_marked_for_deletion
+from karpenter_linode.scheduling.taints import PREFER_NO_SCHEDULE
+from karpenter_linode.scheduling.template import Template, template_requirements
+from karpenter_linode.scheduling.topology.population import Population
+from karpenter_linode.scheduling.topology.tracker import Topology
+from karpenter_linode.scheduling.topology.universe import PoolDomains, Universe
+from karpenter_linode.scheduling.validation import Restrictions
+from karpenter_linode.scheduling.volumes import VolumeIndex
+
+if TYPE_CHECKING:
+    from karpenter_linode.model.core import Pod
+    from karpenter_linode.model.karpenter import NodePool
+    from karpenter_linode.scheduling.daemons import Daemon
+    from karpenter_linode.scheduling.problem import Problem
+
+
+class World:
+    """The state of a simulation.
+
+    Args:
+        problem: the input.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.options = problem.options
+        self.well_known = labels.WELL_KNOWN | frozenset(problem.options.well_known_labels)
+        self.restrictions = Restrictions(
+            self.well_known, (*labels.RESTRICTED_DOMAINS, *problem.options.restricted_label_domains)
+        )
+        self.notes: list[Reason] = []
+        respect = problem.options.preference_policy == "Respect"
+        bound = _by_node(problem.bound_pods)
+        daemons = daemons_of(problem.daemon_sets, problem.bound_pods, ignore_dra=problem.options.ignore_dra_requests)
+        going = [is_marked_for_deletion(state) for state in problem.nodes]
+        staying = [state for state, leaves in zip(problem.nodes, going, strict=True) if not leaves]
+        volumes = VolumeIndex(problem.persistent_volume_claims, problem.persistent_volumes, problem.storage_classes)
+        self.volumes = volumes
+        self.existing = ExistingNodes(staying, bound, daemons, problem.csi_nodes, volumes)
+        self.pools = self._usable_pools()
+        plan_sets = self._plan_sets()
+        self.templates = self._templates(plan_sets, daemons)
+        self._charge_existing()
+        self.open = OpenClaims()
+        self.devices = self._device_desk()
+        self.reservations = Reservations(
+            plan_sets.values() if problem.options.reserved_capacity else (),
+            problem.options.reservation_id_label,
+            strict=problem.options.reserved_offering_mode == "Strict",
+        )
+        self.shapes = Shapes(
+            respect_preferences=respect,
+            tolerate_prefer_no_schedule=any(
+                taint.effect == PREFER_NO_SCHEDULE for pool in self.pools for taint in pool.spec.template.spec.taints
+            ),
+            volumes=volumes,
+            devices=self.devices,
+            deleting_pod_uids=problem.deleting_pod_uids,
+        )
+        if problem.options.enforce_consolidate_after and problem.now is not None:
+            self.existing.hold_back({pool.name: pool for pool in problem.node_pools}, problem.now)
+        universe = Universe([_domains_of(pool, plan_sets[pool.name]) for pool in self.pools])
+        excluded = frozenset(pod.uid for pod in problem.pods if pod.uid)
+        population = Population(zip(problem.nodes, going, strict=True), bound, excluded, self.shapes.label_class)
+        self.topology = Topology(universe, population, _namespaces(problem), self.existing, respect_preferences=respect)
+
+    def note(self, code: str, message: str, subject: str = "") -> None:
+        """Say something about the whole simulation."""
+        self.notes.append(Reason(code, message, subject))
+
+    def _usable_pools(self) -> tuple[NodePool, ...]:
+        usable = []
+        for pool in sorted(self.problem.node_pools, key=lambda item: item.name, reverse=True):
+            subject = f"NodePool {pool.name}"
+            if pool.spec.replicas is not None:
+                self.note("static-pool", "static NodePools take no pods", subject)
+            elif pool.metadata.deletion_timestamp is not None:
+                self.note("deleting-pool", "the NodePool is being deleted", subject)
+            elif pool.status.conditions and not is_true(pool.status.conditions, "Ready"):
+                self.note("pool-not-ready", "ignoring nodepool, not ready", subject)
+            else:
+                usable.append(pool)
+        return tuple(sorted(usable, key=lambda item: -(item.spec.weight or 0)))  # stable: ties by name descending
+
+    def _plan_sets(self) -> dict[str, PlanSet]:
+        read: dict[int, Plan] = {}
+        shared: dict[int, PlanSet] = {}
+        sets = {}
+        for pool in self.pools:
+            types = self.problem.instance_types.get(pool.name, ())
+            found = shared.get(id(types))
+            if found is None:
+                plans = []
+                for item in types:
+                    plan = read.get(id(item))
+                    if plan is None:
+                        plan = read[id(item)] = Plan(item)
+                    plans.append(plan)
+                found = shared[id(types)] = PlanSet(plans, self.well_known)
+            sets[pool.name] = found
+        return sets
+
+    def _templates(self, plan_sets: dict[str, PlanSet], daemons: tuple[Daemon, ...]) -> tuple[Template, ...]:
+        templates = []
+        for pool in self.pools:
+            plans = plan_sets[pool.name]
+            requirements = template_requirements(pool)
+            mask = plans.meeting(requirements) & plans.market(requirements).mask & plans.usable
+            wanted = MinValues.of(requirements)
+            missing = wanted.shortfalls(plans, mask) if wanted is not None else ()
+            if missing and self.options.min_values_policy == "Strict":
+                self.note(
+                    "min-values",
+                    "skipping, nodepool requirements filtered out all instance types: " + min_values_refusal(missing),
+                    f"NodePool {pool.name}",
+                )
+            elif not mask:
+                text = "skipping, nodepool requirements filtered out all instance types"
+                if not len(plans):
+                    text = "skipping, no resolved instance types found"
+                self.note("no-instance-types", text, f"NodePool {pool.name}")
+            else:
+                templates.append(Template(pool, plans.subset(mask), daemons))
+        return tuple(templates)
+
+    def _charge_existing(self) -> None:
+        by_name = {template.name: template for template in self.templates}
+        for node in self.existing.nodes:
+            template = by_name.get(node.view.node_pool)
+            if template is not None:
+                template.charge(node.view.capacity)
+
+    def _device_desk(self) -> DeviceDesk | None:
+        if self.options.ignore_dra_requests:
+            return None
+        initialized = frozenset(
+            node.view.node.name for node in self.existing.nodes if node.view.node is not None and node.view.initialized
+        )
+        return DeviceDesk(self.problem, initialized)
+
+
+def _by_node(pods: tuple[Pod, ...]) -> dict[str, list[Pod]]:
+    by_node: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.spec.node_name:
+            by_node.setdefault(pod.spec.node_name, []).append(pod)
+    return by_node
+
+
+def _domains_of(pool: NodePool, plans: PlanSet) -> PoolDomains:
+    template = pool.spec.template
+    requirements = Requirements.from_specs(template.spec.requirements).merge(
+        Requirements.from_labels(template.metadata.labels)
+    )
+    return PoolDomains(requirements, template.spec.taints, plans)
+
+
+def _namespaces(problem: Problem) -> dict[str, dict[str, str]]:
+    names = {pod.namespace for pod in (*problem.pods, *problem.bound_pods)}
+    known: dict[str, dict[str, str]] = {name: {} for name in sorted(names)}
+    known.update({item.name: item.metadata.labels for item in problem.namespaces})
+    return {name: {"kubernetes.io/metadata.name": name, **values} for name, values in known.items()}
