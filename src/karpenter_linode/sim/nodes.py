@@ -99,6 +99,10 @@ class NodeLifecycle:
         """Whether the node's kubelet runs."""
         return self._alive.get(node_name, False)
 
+    def alive(self) -> list[str]:
+        """Nodes whose kubelet runs, by name."""
+        return sorted(name for name, lives in self._alive.items() if lives)
+
     def when_alive(self, listener: Callable[[str], None]) -> None:
         """Call back with the node's name whenever a kubelet starts."""
         self._when_alive.append(listener)
