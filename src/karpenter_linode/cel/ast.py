@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 INDEX = "_[_]"
 OPTIONAL_INDEX = "_[?_]"
 CONDITIONAL = "_?_:_"
+SORT_INPUT = "@input"
+"""The name under which ``sortBy`` keeps its list; no source text can spell it."""
 
 LoopKind = Literal["all", "exists", "exists_one", "list", "map", "map_entries"]
 
@@ -49,11 +51,19 @@ class Literal_(Node, kw_only=True):  # noqa: N801 - typing has the plain name
 
 
 class Ident(Node, kw_only=True):
-    """A name. ``slot`` is its place in the frame, ``None`` while unresolved; type names become constants."""
+    """A name.
+
+    Args:
+        name: as written, with its leading dot if it has one.
+        slot: its place in the frame; ``None`` for a constant, such as a type name.
+        constant: its value then.
+        bound: it comes from ``cel.bind``, so the place may hold the error that computing the value ended in.
+    """
 
     name: str
     slot: int | None = None
     constant: Any = None
+    bound: bool = False
 
 
 class Select(Node, kw_only=True):
@@ -186,3 +196,12 @@ def children(node: Node) -> list[Node]:
             return [node.target, node.keys]
         case _:
             return []
+
+
+def qualified_name(node: Node) -> str:
+    """The dotted name that a node spells, empty when it is no such thing."""
+    parts: list[str] = []
+    while isinstance(node, Select) and not node.optional and not node.test:
+        parts.append(node.name)
+        node = node.operand
+    return ".".join([node.name, *reversed(parts)]) if isinstance(node, Ident) else ""

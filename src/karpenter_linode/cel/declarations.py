@@ -12,6 +12,7 @@ from karpenter_linode.cel.values import kind_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from karpenter_linode.cel.ast import Node
     from karpenter_linode.cel.macros import MacroTable
     from karpenter_linode.cel.types import Type
 
@@ -67,6 +68,7 @@ class Estimate(Struct, frozen=True, eq=False):
 
 
 Estimator: TypeAlias = "Callable[[tuple[Argument, ...]], Estimate]"
+LiteralCheck: TypeAlias = "Callable[[list[Node]], str | None]"
 Folding: TypeAlias = Literal["never", "lazy", "eager"]
 
 
@@ -83,7 +85,7 @@ class Overload(Struct, frozen=True, eq=False):
         estimate: static counterpart of ``cost``; ``None`` where the cost is fixed.
         folding: what happens with constant arguments: ``never`` computed early; ``lazy``: computed once, an error stays a
             run-time error; ``eager``: an error is a compile error.
-        check: looks at the arguments that are literals (others are ``None``) and returns a complaint, or nothing.
+        check: looks at the argument nodes before folding and returns a complaint about the literals among them, or nothing.
     """
 
     id: str
@@ -94,7 +96,7 @@ class Overload(Struct, frozen=True, eq=False):
     cost: int | Callable[..., int] = 1
     estimate: Estimator | None = None
     folding: Folding = "never"
-    check: Callable[..., str | None] | None = None
+    check: LiteralCheck | None = None
 
 
 class Function:
@@ -150,7 +152,7 @@ def method(  # noqa: PLR0913 - a declaration has as many aspects as it has
     cost: int | Callable[..., int] = 1,
     estimate: Estimator | None = None,
     folding: Folding = "never",
-    check: Callable[..., str | None] | None = None,
+    check: LiteralCheck | None = None,
 ) -> Overload:
     """An overload written ``receiver.name(...)``; the receiver is the first parameter."""
     return Overload(overload_id, params, result, implementation, True, cost, estimate, folding, check)  # noqa: FBT003
@@ -165,7 +167,7 @@ def function(  # noqa: PLR0913 - as above
     cost: int | Callable[..., int] = 1,
     estimate: Estimator | None = None,
     folding: Folding = "never",
-    check: Callable[..., str | None] | None = None,
+    check: LiteralCheck | None = None,
 ) -> Overload:
     """An overload written ``name(...)``."""
     return Overload(overload_id, params, result, implementation, False, cost, estimate, folding, check)  # noqa: FBT003

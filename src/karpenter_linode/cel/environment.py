@@ -2,26 +2,97 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from karpenter_linode.cel.types import BOOL, Type
+from karpenter_linode.cel import ast
+from karpenter_linode.cel.checker import Checker
+from karpenter_linode.cel.declarations import Function, Library, Overload
+from karpenter_linode.cel.emit import Emitter
+from karpenter_linode.cel.errors import CompileError
+from karpenter_linode.cel.fold import fold
+from karpenter_linode.cel.libraries import KUBERNETES
+from karpenter_linode.cel.parser import parse
+from karpenter_linode.cel.program import Program
+from karpenter_linode.cel.scope import Scope
+from karpenter_linode.cel.types import BOOL, Type, abstract_type, type_of
+from karpenter_linode.cel.unify import is_open
+from karpenter_linode.cel.values import TypeValue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from karpenter_linode.cel.program import Program
+    from karpenter_linode.cel.estimate import SizeHint
+    from karpenter_linode.cel.macros import Macro
+
+_TYPE_NAMES = (
+    ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type")
+    + ("google.protobuf.Timestamp", "google.protobuf.Duration")
+)
 
 
 class Environment:
-    """The variables and libraries that expressions are compiled against."""
+    """The variables and libraries that expressions are compiled against. Make it once, compile many texts with it.
 
-    def __init__(self, variables: Mapping[str, Type]) -> None:
+    Args:
+        variables: names with their types; a name may have dots in it.
+        libraries: what functions and macros there are; those of Kubernetes' device selectors by default.
+        sizes: for the cost estimate: how large what lies at a path can be (see ``estimate.SizeHint``).
+        container: the namespace in which short names are looked up first.
+        checked: ``False`` leaves all questions of type to run time.
+        homogeneous: whether the elements of a list literal, and the keys and values of a map literal, must each be of one
+            type (spec/cel-for-dra.md section 4).
+    """
+
+    def __init__(  # noqa: PLR0913 - the aspects of an environment
+        self,
+        variables: Mapping[str, Type],
+        *,
+        libraries: tuple[Library, ...] = KUBERNETES,
+        sizes: SizeHint | None = None,
+        container: str = "",
+        checked: bool = True,
+        homogeneous: bool = True,
+    ) -> None:
         self._variables = dict(variables)
+        self._sizes = sizes
+        self._container = container
+        self._checked = checked
+        self._homogeneous = homogeneous
+        overloads: dict[str, list[Overload]] = {}
+        self._macros: dict[tuple[str, int, bool], Macro] = {}
+        self._constants: dict[str, tuple[Type, Any]] = {}
+        for name in _TYPE_NAMES:
+            self._constants[name] = type_of(abstract_type(name)), TypeValue(name)
+        for library in libraries:
+            self._macros.update(library.macros)
+            for name, added in library.overloads.items():
+                overloads.setdefault(name, []).extend(added)
+            for kind in library.types:
+                self._constants[kind.name] = type_of(kind), TypeValue(kind.name)
+        self._functions = {name: Function(name, tuple(added)) for name, added in overloads.items()}
 
     def compile(self, text: str, *, result: Type | None = BOOL) -> Program:
         """Parse, check and compile an expression.
 
+        Args:
+            text: the expression.
+            result: the type it must have; an expression of type dyn or any is then looked at when it is evaluated.
+                ``None`` takes whatever comes.
+
         Raises:
-            CompileError: syntax, types, or the result type.
+            CompileError: syntax, names, types, literals, or the result type.
         """
-        raise NotImplementedError
+        try:
+            scope = Scope(self._variables, self._constants, self._container)
+            tree = parse(text, self._macros)
+            checker = Checker(text, self._functions, scope, checked=self._checked, homogeneous=self._homogeneous)
+            tree = checker.run(tree)
+            self._check_result(text, tree, result)
+            return Program(text, fold(tree, text), scope, tuple(self._variables), Emitter(self._functions), result, self._sizes)
+        except RecursionError:
+            raise CompileError("expression is nested too deeply", text, 0) from None
+
+    def _check_result(self, text: str, tree: ast.Node, result: Type | None) -> None:
+        if result is None or tree.type == result or is_open(tree.type):
+            return
+        raise CompileError(f"must evaluate to {result} or the unknown type, not {tree.type}", text, tree.start)

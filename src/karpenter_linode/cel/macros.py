@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from karpenter_linode.cel.ast import Bind, Ident, Loop, LoopKind, Node, OptionalMap, Select, SortBy
+from karpenter_linode.cel.ast import SORT_INPUT, Bind, Ident, Loop, LoopKind, Node, OptionalMap, Select, SortBy
 from karpenter_linode.cel.errors import CompileError
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ class MacroCall(Struct, frozen=True, eq=False):
     end: int
     position: int
 
-
-SORT_INPUT = "@input"
-"""The name under which ``sortBy`` keeps its list; no source text can spell it."""
 
 Macro: TypeAlias = "Callable[[MacroCall], Node | None]"
 """Gives the expansion, or ``None`` to leave the call an ordinary one. May raise ``CompileError``."""

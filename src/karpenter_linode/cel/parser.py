@@ -21,6 +21,7 @@ from karpenter_linode.cel.ast import (
     MessageLiteral,
     Node,
     Select,
+    qualified_name,
 )
 from karpenter_linode.cel.errors import CompileError
 from karpenter_linode.cel.lexer import END, Token, tokenize
@@ -183,7 +184,7 @@ class _Parser:
                 node = self._member(node)
             elif token.kind == "[":
                 node = self._index(node)
-            elif token.kind == "{" and (name := _qualified(node)):
+            elif token.kind == "{" and (name := qualified_name(node)):
                 node = self._message(node, name)
             else:
                 return node
@@ -344,15 +345,6 @@ def _reduce(operands: list[Node], operator: Token) -> None:
         operands.append(
             Logic(conjunction=conjunction, operands=[left, right], start=start, end=end, position=operator.offset),
         )
-
-
-def _qualified(node: Node) -> str:
-    """The dotted name that a node spells, empty when it is no such thing."""
-    parts: list[str] = []
-    while isinstance(node, Select) and not node.optional and not node.test:
-        parts.append(node.name)
-        node = node.operand
-    return ".".join([node.name, *reversed(parts)]) if isinstance(node, Ident) else ""
 
 
 def _shown(token: Token) -> str:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
+
+from karpenter_linode.cel import ast
+from karpenter_linode.cel.errors import CostLimitExceededError, EvaluationError
+from karpenter_linode.cel.render import render
+from karpenter_linode.cel.types import BOOL
+from karpenter_linode.cel.values import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DEFAULT_COST_LIMIT = 1_000_000
+    from karpenter_linode.cel.code import Code, Frame
+    from karpenter_linode.cel.emit import Emitter
+    from karpenter_linode.cel.estimate import SizeHint
+    from karpenter_linode.cel.scope import Scope
+    from karpenter_linode.cel.types import Type
+
+DEFAULT_COST_LIMIT: Final = 1_000_000
+"""What Kubernetes allows a device selector."""
 
 
 class Clause(Struct, frozen=True):
@@ -31,24 +44,153 @@ class Clause(Struct, frozen=True):
 
 
 class Program:
-    """An expression ready to be evaluated many times. Immutable; made by ``Environment.compile``."""
+    """An expression ready to be evaluated many times. Immutable; made by ``Environment.compile``.
 
-    text: str
-    estimate: tuple[int, int]
+    Args:
+        text: the expression.
+        tree: checked and folded.
+        scope: tells how long a frame is.
+        names: all variables of the environment, in the order of their places.
+        emitter: makes code.
+        result: the type asked for, ``None`` for any.
+        sizes: for the estimate.
+    """
+
+    def __init__(  # noqa: PLR0913 - made in one place
+        self,
+        text: str,
+        tree: ast.Node,
+        scope: Scope,
+        names: tuple[str, ...],
+        emitter: Emitter,
+        result: Type | None,
+        sizes: SizeHint | None,
+    ) -> None:
+        self.text = text
+        self._tree = tree
+        self._names = names
+        self._used = scope.used
+        self._locals = [None] * (scope.slots - 2 - len(names))
+        self._emitter = emitter
+        self._code = emitter.emit(tree)
+        self._must_be_bool = result == BOOL
+        self._sizes = sizes
+
+    @property
+    def type(self) -> Type:
+        """The static type of the expression."""
+        return self._tree.type
+
+    @property
+    def estimate(self) -> tuple[int, int]:
+        """The least and the most that an evaluation can cost, by what is known of the sizes of its inputs."""
+        from karpenter_linode.cel.estimate import estimate  # noqa: PLC0415 - few need it
+
+        return estimate(self._tree, self._sizes)
 
     def evaluate(self, variables: Mapping[str, Any], *, cost_limit: int = DEFAULT_COST_LIMIT) -> Any:
         """The value of the expression.
+
+        Args:
+            variables: values by name; a variable that the expression does not read may be missing.
+            cost_limit: cost units that the evaluation may take.
 
         Raises:
             EvaluationError: the expression failed on these values.
             CostLimitExceededError: it used up the cost limit.
         """
-        raise NotImplementedError
+        return self._run(self._frame(variables, cost_limit))
 
     def evaluate_counted(self, variables: Mapping[str, Any], *, cost_limit: int = DEFAULT_COST_LIMIT) -> tuple[Any, int]:
-        """The value and the cost used."""
-        raise NotImplementedError
+        """The value, and the cost units used for it. Raises like ``evaluate``."""
+        frame = self._frame(variables, cost_limit)
+        return self._run(frame), frame[0]
 
-    def explain(self, variables: Mapping[str, Any]) -> tuple[Clause, ...]:
-        """The clauses of the top-level ``&&`` chain, each with its own outcome and what it saw."""
-        raise NotImplementedError
+    def _frame(self, variables: Mapping[str, Any], cost_limit: int) -> Frame:
+        try:
+            return [0, cost_limit, *[variables[name] for name in self._names], *self._locals]
+        except KeyError:
+            for name in self._names:
+                if name in self._used and name not in variables:
+                    raise EvaluationError(f"no value given for the variable '{name}'") from None
+            return [0, cost_limit, *map(variables.get, self._names), *self._locals]
+
+    def _run(self, frame: Frame) -> Any:
+        try:
+            value = self._code(frame)
+        except EvaluationError:
+            if frame[0] > frame[1]:
+                raise CostLimitExceededError from None
+            raise
+        except RecursionError:
+            raise EvaluationError("expression is nested too deeply to be evaluated here") from None
+        if frame[0] > frame[1]:
+            raise CostLimitExceededError
+        if self._must_be_bool and value is not True and value is not False:
+            raise EvaluationError(f"CEL result of type {kind_of(value)} could not be converted to bool")
+        return value
+
+    def explain(self, variables: Mapping[str, Any], *, cost_limit: int = DEFAULT_COST_LIMIT) -> tuple[Clause, ...]:
+        """How each clause of the top-level ``&&`` chain comes out by itself, and what it saw. Never raises for a clause.
+
+        Args:
+            variables: as for ``evaluate``.
+            cost_limit: cost units that each clause may take.
+        """
+        return tuple(self._explain_clause(clause, variables, cost_limit) for clause in _clauses(self._tree))
+
+    def _explain_clause(self, node: ast.Node, variables: Mapping[str, Any], cost_limit: int) -> Clause:
+        outcome, error = _attempt(self._emitter.emit(node), self._frame(variables, cost_limit))
+        observed: dict[str, str] = {}
+        for part in _observable(node):
+            text = self.text[part.start : part.end]
+            if text not in observed:
+                frame = self._frame(variables, cost_limit)
+                try:
+                    observed[text] = render(self._emitter.emit(part)(frame))
+                except EvaluationError as failure:
+                    observed[text] = failure.message
+        verdict: Literal["true", "false", "error"] = "error" if error else "true" if outcome else "false"
+        return Clause(self.text[node.start : node.end], verdict, error, tuple(observed.items()), node.start)
+
+
+def _attempt(code: Code, frame: Frame) -> tuple[bool, str]:
+    try:
+        value = code(frame)
+    except EvaluationError as error:
+        return False, error.message
+    if frame[0] > frame[1]:
+        return False, CostLimitExceededError().message
+    if value is True or value is False:
+        return bool(value), ""
+    return False, f"CEL result of type {kind_of(value)} could not be converted to bool"
+
+
+def _clauses(node: ast.Node) -> list[ast.Node]:
+    if isinstance(node, ast.Logic) and node.conjunction:
+        return [clause for operand in node.operands for clause in _clauses(operand)]
+    return [node]
+
+
+def _observable(node: ast.Node) -> list[ast.Node]:
+    """The largest parts of a clause that are read straight from variables: ``device.driver``, ``device.capacity['x'].y``."""
+    if _is_path(node):
+        return [node]
+    if isinstance(node, ast.Loop | ast.Bind | ast.OptionalMap | ast.SortBy):
+        # parts of the body stand on variables that have no value outside of it
+        return _observable(ast.children(node)[0])
+    return [found for child in ast.children(node) for found in _observable(child)]
+
+
+def _is_path(node: ast.Node) -> bool:
+    depth = 0
+    while True:
+        if isinstance(node, ast.Select) and not node.test:
+            node = node.operand
+        elif isinstance(node, ast.Call) and node.function in (ast.INDEX, ast.OPTIONAL_INDEX):
+            if not isinstance(node.arguments[1], ast.Literal_):
+                return False
+            node = node.arguments[0]
+        else:
+            return depth > 0 and isinstance(node, ast.Ident) and node.slot is not None
+        depth += 1

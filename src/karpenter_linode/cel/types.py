@@ -16,7 +16,8 @@ class Type(Struct, frozen=True):
     Args:
         name: as messages write it: ``int``, ``list``, ``kubernetes.Quantity``. For a parameter, its letter.
         kind: ``plain`` (all that needs no more than its name), ``generic`` (has parameters), ``object`` (has fields),
-            ``param`` (stands for any one type within a signature or an inference), ``dyn``, ``error``.
+            ``param`` (stands for any one type within a signature or an inference), ``dyn``,
+            ``any``, ``error``.
         params: the type arguments of a generic type.
         fields: the fields of an object type, as pairs in the order of their declaration.
     """
@@ -49,6 +50,8 @@ NULL: Final = Type("null_type")
 TIMESTAMP: Final = Type("google.protobuf.Timestamp")
 DURATION: Final = Type("google.protobuf.Duration")
 DYN: Final = Type("dyn", "dyn")
+ANY: Final = Type("any", "any")
+"""Like dyn, but a macro cannot go through it: device attributes before Kubernetes 1.36."""
 ERROR: Final = Type("!error!", "error")
 QUANTITY: Final = Type("kubernetes.Quantity")
 SEMVER: Final = Type("kubernetes.Semver")

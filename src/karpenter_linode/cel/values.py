@@ -66,6 +66,15 @@ class BoolKey:
 _BOOL_KEYS: Final = {False: BoolKey(value=False), True: BoolKey(value=True)}
 
 
+class OddKey:
+    """A key that no lookup can find: a literal may well spell ``{null: 1}``, and its size is then 1."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 class Optional:
     """A value that may be absent. ``NONE`` is the absent one."""
 
@@ -158,20 +167,21 @@ def encode_key(key: Any) -> Any:
 
 def decode_key(key: Any) -> Any:
     """The value that a held key stands for."""
-    return key.value if type(key) is BoolKey else key
+    return key.value if type(key) in (BoolKey, OddKey) else key
 
 
 def make_map(entries: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """A map of keys of any allowed kind. The last of equal keys wins.
+    """A map of keys of any kind.
 
     Raises:
-        EvaluationError: a key that is no string, int, uint or bool.
+        EvaluationError: two equal keys.
     """
     made: dict[Any, Any] = {}
     for key, value in entries:
-        if type(key) not in (str, int, UInt, bool):
-            raise EvaluationError(f"unsupported key type: {kind_of(key)}")
-        made[encode_key(key)] = value
+        held = encode_key(key) if type(key) in (str, int, UInt, bool) else OddKey(key)
+        if held in made:
+            raise EvaluationError(f"insert failed: key {key} already exists")
+        made[held] = value
     return made
 
 

@@ -1,0 +1,228 @@
+"""Reading parts of values: fields, keys, indices, their optional forms, and presence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from karpenter_linode.cel import ast
+from karpenter_linode.cel.code import Failed
+from karpenter_linode.cel.errors import EvaluationError, no_such_key
+from karpenter_linode.cel.values import NONE, DefaultMap, Optional, UInt, encode_key, kind_of
+
+if TYPE_CHECKING:
+    from karpenter_linode.cel.code import Code, Emit, Frame
+
+
+def index_value(value: Any, key: Any) -> Any:
+    """``value[key]`` and ``value.key``.
+
+    Raises:
+        EvaluationError: no such key, index out of bounds, or nothing that has parts.
+    """
+    if isinstance(value, dict):
+        return _entry(value, key)
+    if isinstance(value, list | tuple):
+        position = _position(key)
+        if not 0 <= position < len(value):
+            raise EvaluationError(f"index out of bounds: {position}")
+        return value[position]
+    if type(value) is Optional:
+        return NONE if value is NONE else optional_index(value.value, key)
+    if type(value) is Failed:
+        raise value.error
+    raise no_such_key(key)
+
+
+def _entry(value: dict[Any, Any], key: Any) -> Any:
+    if type(key) not in (str, int, UInt, float, bool):
+        raise EvaluationError(f"unsupported key type: {kind_of(key)}")
+    try:
+        return value[encode_key(key)]
+    except KeyError:
+        raise no_such_key(key) from None
+
+
+def _position(key: Any) -> int:
+    if type(key) in (int, UInt) or (type(key) is float and key.is_integer()):
+        return int(key)
+    raise EvaluationError(f"unsupported index type '{kind_of(key)}' in list")
+
+
+def optional_index(value: Any, key: Any) -> Optional:
+    """``value[?key]`` and ``value.?key``: an optional, empty where there is no such part."""
+    if type(value) is Optional:
+        if value is NONE:
+            return NONE
+        value = value.value
+    if isinstance(value, dict):
+        held = encode_key(key)
+        return Optional(value[held]) if held in value or type(value) is DefaultMap else NONE
+    if isinstance(value, list | tuple):
+        position = _position(key)
+        return Optional(value[position]) if 0 <= position < len(value) else NONE
+    raise no_such_key(key)
+
+
+def has_field(value: Any, name: str) -> bool:
+    """``has(value.name)``."""
+    if type(value) is Optional:
+        if value is NONE:
+            return False
+        value = value.value
+    if isinstance(value, dict):
+        return name in value or type(value) is DefaultMap
+    raise no_such_key(name)
+
+
+def emit_ident(node: ast.Ident) -> Code:
+    """Read a variable."""
+    slot, constant = node.slot, node.constant
+    if slot is None:
+        return lambda _frame: constant
+
+    def variable(frame: Frame) -> Any:
+        frame[0] += 1
+        return frame[slot]
+
+    def bound_variable(frame: Frame) -> Any:
+        frame[0] += 1
+        value = frame[slot]
+        if type(value) is Failed:
+            raise value.error
+        return value
+
+    return bound_variable if node.bound else variable
+
+
+def emit_select(node: ast.Select, emit: Emit) -> Code:
+    """Read a field, its optional form, or test for it."""
+    name = node.name
+    if not node.test and not node.optional:
+        return emit_path(node, emit)
+    operand = emit(node.operand)
+    if node.test:
+        return lambda frame: has_field(operand(frame), name)
+    cost = _step_cost(node.operand)
+
+    def optional_select(frame: Frame) -> Any:
+        frame[0] += cost
+        return optional_index(operand(frame), name)
+
+    return optional_select
+
+
+def emit_index(node: ast.Call, emit: Emit) -> Code:
+    """Read by key or index, or its optional form."""
+    operand_node, key_node = node.arguments
+    if node.function == ast.INDEX:
+        return emit_path(node, emit)
+    operand, key = emit(operand_node), emit(key_node)
+    cost = _step_cost(operand_node)
+
+    def optional_at(frame: Frame) -> Any:
+        frame[0] += cost
+        value = operand(frame)
+        return optional_index(value, key(frame))
+
+    return optional_at
+
+
+def _step(node: ast.Node) -> tuple[ast.Node, str | None] | None:
+    """Operand and constant text key of a plain step; ``None`` for what is no plain step, no key for a computed one."""
+    if isinstance(node, ast.Select) and not node.optional and not node.test:
+        return node.operand, node.name
+    if isinstance(node, ast.Call) and node.function == ast.INDEX:
+        key = node.arguments[1]
+        known = isinstance(key, ast.Literal_) and not key.failure and not key.cost and type(key.value) is str
+        return node.arguments[0], key.value if isinstance(key, ast.Literal_) and known else None
+    return None
+
+
+def _step_cost(operand: ast.Node) -> int:
+    """A step costs 1; the first on something computed costs one more, as in Kubernetes."""
+    attribute = _step(operand) is not None or (isinstance(operand, ast.Ident) and operand.slot is not None)
+    optional = (isinstance(operand, ast.Select) and operand.optional) or (
+        isinstance(operand, ast.Call) and operand.function == ast.OPTIONAL_INDEX
+    )
+    return 1 if attribute or optional else 2
+
+
+def emit_path(node: ast.Node, emit: Emit) -> Code:
+    """Read through a chain of fields and keys. From a variable by constant keys it is one closure, whatever the length."""
+    keys: list[str] = []
+    base = node
+    while (step := _step(base)) is not None and step[1] is not None:
+        base = step[0]
+        keys.append(step[1])
+    keys.reverse()
+    if isinstance(base, ast.Ident) and base.slot is not None and keys:
+        return _fused(base.slot, keys)
+    step = _step(node)
+    if step is None:
+        raise TypeError(node)
+    operand_node, name = step
+    operand, cost = emit(operand_node), _step_cost(operand_node)
+    if name is None:
+        key = emit(node.arguments[1]) if isinstance(node, ast.Call) else emit(node)
+
+        def at(frame: Frame) -> Any:
+            frame[0] += cost
+            value = operand(frame)
+            return index_value(value, key(frame))
+
+        return at
+
+    def select(frame: Frame) -> Any:
+        frame[0] += cost
+        return index_value(operand(frame), name)
+
+    return select
+
+
+def _fused(slot: int, keys: list[str]) -> Code:
+    cost = 1 + len(keys)
+
+    def slowly(frame: Frame) -> Any:
+        value = frame[slot]
+        for key in keys:
+            value = index_value(value, key)
+        return value
+
+    if len(keys) == 1:
+        return _fused_one(slot, keys[0], slowly)
+    if len(keys) == 3:  # noqa: PLR2004 - variable, field, domain, name: what nearly all device selectors read
+        return _fused_three(slot, keys[0], keys[1], keys[2], slowly)
+
+    def path(frame: Frame) -> Any:
+        frame[0] += cost
+        value = frame[slot]
+        try:
+            for key in keys:
+                value = value[key]
+        except (KeyError, TypeError):
+            return slowly(frame)
+        return value
+
+    return path
+
+
+def _fused_one(slot: int, key: str, slowly: Code) -> Code:
+    def path(frame: Frame) -> Any:
+        frame[0] += 2
+        try:
+            return frame[slot][key]
+        except (KeyError, TypeError):
+            return slowly(frame)
+
+    return path
+
+
+def _fused_three(slot: int, first: str, second: str, third: str, slowly: Code) -> Code:
+    def path(frame: Frame) -> Any:
+        frame[0] += 4
+        try:
+            return frame[slot][first][second][third]
+        except (KeyError, TypeError):
+            return slowly(frame)
+
+    return path

@@ -1,0 +1,146 @@
+"""Tree to closures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from karpenter_linode.cel import ast
+from karpenter_linode.cel.access import emit_ident, emit_index, emit_select
+from karpenter_linode.cel.code import failing
+from karpenter_linode.cel.cost import charge
+from karpenter_linode.cel.logic import (
+    emit_conditional,
+    emit_equality,
+    emit_in,
+    emit_logic,
+    emit_not,
+    emit_order,
+)
+from karpenter_linode.cel.loops import emit_bind, emit_list, emit_loop, emit_map, emit_optional_map, emit_sort
+from karpenter_linode.cel.unify import is_open
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from karpenter_linode.cel.code import Code, Frame
+    from karpenter_linode.cel.declarations import Function, Overload
+    from karpenter_linode.cel.types import Type
+
+
+class Emitter:
+    """Compiles checked and folded trees.
+
+    Args:
+        functions: for the calls whose overload only run time can tell.
+    """
+
+    def __init__(self, functions: Mapping[str, Function]) -> None:
+        self._functions = functions
+
+    def emit(self, node: ast.Node) -> Code:
+        """The code of a node."""
+        return _EMITTERS[type(node)](self, node)
+
+    def emit_literal(self, node: ast.Literal_) -> Code:
+        """A constant."""
+        value, cost = node.value, node.cost
+        if node.failure:
+            return failing(node.failure, cost)
+        if not cost:
+            return lambda _frame: value
+
+        def constant(frame: Frame) -> Any:
+            frame[0] += cost
+            return value
+
+        return constant
+
+    def emit_call(self, node: ast.Call) -> Code:
+        """A call: operators with code of their own, functions by overload."""
+        special = _OPERATORS.get(node.function)
+        if special is not None and not node.member:
+            return special(node, self.emit)
+        arguments = tuple(map(self.emit, node.arguments))
+        if len(node.overloads) == 1 and not any(map(_unsure, node.overloads[0].params, node.arguments)):
+            return _direct(node.overloads[0], arguments)
+        return _dispatched(self._functions[node.function], arguments, member=node.member)
+
+
+def _unsure(param: Type, argument: ast.Node) -> bool:
+    """Whether only run time can tell if an argument is of the kind that a parameter asks for."""
+    return is_open(argument.type) and param.kind not in ("param", "dyn")
+
+
+def _direct(overload: Overload, arguments: tuple[Code, ...]) -> Code:
+    implementation, cost = overload.implementation, overload.cost
+    if not isinstance(cost, int):
+        return _direct_sized(implementation, cost, arguments)
+    if len(arguments) == 1:
+        (only,) = arguments
+
+        def unary(frame: Frame) -> Any:
+            frame[0] += cost
+            return implementation(only(frame))
+
+        return unary
+    if len(arguments) == 2:  # noqa: PLR2004
+        left, right = arguments
+
+        def binary(frame: Frame) -> Any:
+            frame[0] += cost
+            return implementation(left(frame), right(frame))
+
+        return binary
+
+    def call(frame: Frame) -> Any:
+        frame[0] += cost
+        return implementation(*[argument(frame) for argument in arguments])
+
+    return call
+
+
+def _direct_sized(implementation: Callable[..., Any], cost: Callable[..., int], arguments: tuple[Code, ...]) -> Code:
+    def call(frame: Frame) -> Any:
+        values = [argument(frame) for argument in arguments]
+        charge(frame, cost(*values))
+        return implementation(*values)
+
+    return call
+
+
+def _dispatched(function: Function, arguments: tuple[Code, ...], *, member: bool) -> Code:
+    select = function.select
+
+    def call(frame: Frame) -> Any:
+        values = tuple([argument(frame) for argument in arguments])
+        overload = select(values, member=member)
+        cost = overload.cost
+        charge(frame, cost if isinstance(cost, int) else cost(*values))
+        return overload.implementation(*values)
+
+    return call
+
+
+_OPERATORS: Final[Mapping[str, Callable[[ast.Call, Callable[[ast.Node], Code]], Code]]] = {
+    "!_": emit_not,
+    "_==_": emit_equality,
+    "_!=_": emit_equality,
+    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), emit_order),
+    "@in": emit_in,
+    ast.CONDITIONAL: emit_conditional,
+    ast.INDEX: emit_index,
+    ast.OPTIONAL_INDEX: emit_index,
+}
+_EMITTERS: Final[Mapping[type[ast.Node], Callable[[Emitter, Any], Code]]] = {
+    ast.Literal_: Emitter.emit_literal,
+    ast.Call: Emitter.emit_call,
+    ast.Ident: lambda _, node: emit_ident(node),
+    ast.Select: lambda self, node: emit_select(node, self.emit),
+    ast.Logic: lambda self, node: emit_logic(node, self.emit),
+    ast.ListLiteral: lambda self, node: emit_list(node, self.emit),
+    ast.MapLiteral: lambda self, node: emit_map(node, self.emit),
+    ast.Loop: lambda self, node: emit_loop(node, self.emit),
+    ast.Bind: lambda self, node: emit_bind(node, self.emit),
+    ast.OptionalMap: lambda self, node: emit_optional_map(node, self.emit),
+    ast.SortBy: lambda self, node: emit_sort(node, self.emit),
+}
