@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ORPHAN_AGE: Final = timedelta(seconds=30)
 UNCLAIMED_AGE: Final = timedelta(minutes=10)
+_TAG_PREFIX: Final = 18  # what a tag keeps of a long NodeClaim name
 
 
 class Sighting(Struct, frozen=True):
@@ -104,13 +105,15 @@ def orphans(
     """
     claims = tuple(claims)
     expected = {
-        claim.name for claim in claims if not claim.status.provider_id and claim.metadata.deletion_timestamp is None
+        claim.name[:_TAG_PREFIX]
+        for claim in claims
+        if not claim.status.provider_id and claim.metadata.deletion_timestamp is None
     }
     return tuple(
         item
         for item in _unclaimed(instances, claims)
         if item.provider_id in seen_before
-        and item.node_claim not in expected
+        and item.node_claim[:_TAG_PREFIX] not in expected
         and (item.created is None or now - item.created > (ORPHAN_AGE if item.node_claim else UNCLAIMED_AGE))
     )
 

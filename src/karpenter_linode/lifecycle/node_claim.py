@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from karpenter_linode.cluster.view import is_supported
-from karpenter_linode.lifecycle.effects import CloudCreate, Effect, Requeue
+from karpenter_linode.lifecycle.effects import CloudCreate, Effect, Patch, Requeue
 from karpenter_linode.lifecycle.finalization import finalize
 from karpenter_linode.lifecycle.initialization import initialize
 from karpenter_linode.lifecycle.launch import LaunchAnswer, LaunchSucceeded, launch
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from karpenter_linode.cluster.view import View
     from karpenter_linode.lifecycle.step import LifecycleSettings
     from karpenter_linode.model.karpenter import NodeClaim
+
+_NODE: Final = 0
+_TOLD: Final = 1
+_ASKED: Final = 2
 
 
 def reconcile_node_claim(
@@ -72,17 +76,33 @@ def _live(
 ) -> list[Effect]:
     step = launch(claim, launched, now)
     effects = list(step.effects)
-    if step.stop:
-        question = [effect for effect in effects if isinstance(effect, CloudCreate)]
-        told = [effect for effect in effects if not isinstance(effect, CloudCreate)]
-        return [*told, *_written(claim, step.claim), *question]
-    step = register(step.claim, view, now)
-    effects += step.effects
-    step = initialize(step.claim, view, now, ignore_dra_requests=settings.ignore_dra_requests)
-    effects += step.effects
-    step = check_liveness(step.claim, view, settings, now)
-    return [*effects, *_written(claim, step.claim), *step.effects]
+    if not step.stop:
+        step = register(step.claim, view, now)
+        effects += step.effects
+        step = initialize(step.claim, view, now, ignore_dra_requests=settings.ignore_dra_requests)
+        effects += step.effects
+        step = check_liveness(step.claim, view, settings, now)
+        effects += step.effects
+    return [
+        *_by_rank(effects, _NODE),
+        *_written(claim, step.claim),
+        *_by_rank(effects, _TOLD),
+        *_by_rank(effects, _ASKED),
+    ]
+
+
+def _by_rank(effects: list[Effect], rank: int) -> list[Effect]:
+    """Node writes come first, since conditions build on them; what is told comes after the writes, since a failed lock
+    must not have told it; the cloud is asked last.
+    """
+    return [effect for effect in effects if _rank(effect) == rank]
+
+
+def _rank(effect: Effect) -> int:
+    if isinstance(effect, Patch):
+        return _NODE
+    return _ASKED if isinstance(effect, CloudCreate) else _TOLD
 
 
 def _written(before: NodeClaim, after: NodeClaim) -> list[Effect]:
-    return [*object_patch(before, after, locked=False), *status_patch(before, after)]
+    return [*object_patch(before, after, locked=True), *status_patch(before, after)]

@@ -136,18 +136,16 @@ class Operator:
 
     async def _keep_running(self, controller: Controller) -> None:
         crashes = 0
-        while True:
-            try:
-                await controller.run()
-            except asyncio.CancelledError:
-                raise
-            except Exception as error:  # noqa: BLE001 - whatever it was, the other controllers go on
-                crashes += 1
-                self._logger.error(
-                    "controller crashed, starting it again",
-                    controller=controller.name,
-                    error=f"{type(error).__name__}: {error}",
-                )
-            else:
-                return
+        while error := await _crash_of(controller):
+            crashes += 1
+            self._logger.error("controller crashed, starting it again", controller=controller.name, error=error)
             await self._clock.sleep(_RESTART.delay(crashes, self._random))
+
+
+async def _crash_of(controller: Controller) -> str:
+    """Run a controller; what ended it, or "" when it ended by itself."""
+    try:
+        await controller.run()
+    except Exception as error:  # noqa: BLE001 - whatever it was, the other controllers go on
+        return f"{type(error).__name__}: {error}"
+    return ""
