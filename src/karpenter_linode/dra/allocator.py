@@ -222,11 +222,11 @@ class Allocator:
             usage = self._places.usage(place, target, name, self._ledger)
             same = (place.number, usage.taken, requirements) if not usage.shares and not usage.remaining else name
             if same not in seen:
-                seen[same] = self._search(claims, place, usage, requirements)
+                seen[same] = self._search(claims, place, usage, None if target.node_name else requirements)
             outcome = seen[same]
             if isinstance(outcome, Found):
                 answers[name] = (place, outcome)
-                requirements = outcome.requirements
+                requirements = requirements if outcome.requirements is None else outcome.requirements
                 continue
             certain = certain and outcome is None
             rejected.append(self._rejection(target, name, claims, specs, (place, usage, outcome), explain=explain))
@@ -238,7 +238,7 @@ class Allocator:
         return why.no_instance_type(target, tuple(rejected)) if explain else refusal
 
     def _search(
-        self, claims: Sequence[PreparedClaim], place: Place, usage: Usage, requirements: Requirements
+        self, claims: Sequence[PreparedClaim], place: Place, usage: Usage, requirements: Requirements | None
     ) -> _Outcome:
         try:
             return Search(claims, place.view, usage, requirements, self._steps).run()

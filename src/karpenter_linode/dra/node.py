@@ -15,7 +15,6 @@ from karpenter_linode.dra.view import Usage, View
 from karpenter_linode.model.core import NodeSelector, NodeSelectorTerm
 from karpenter_linode.model.quantity import Quantity
 from karpenter_linode.model.requirement_spec import NodeSelectorRequirement
-from karpenter_linode.model.requirements import EMPTY
 from karpenter_linode.model.resource import (
     AllocationResult,
     DeviceAllocationResult,
@@ -71,7 +70,7 @@ def allocate_on_node(
         tuple(pool for pool in pools if pool.state),
         features,
     )
-    found = Search(prepared, view, usage_of(view, usable, in_use), EMPTY, steps).run()
+    found = Search(prepared, view, usage_of(view, usable, in_use), None, steps).run()
     return None if found is None else results(found, view, len(claims), node.name)
 
 

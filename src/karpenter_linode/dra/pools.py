@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from msgspec.structs import replace
+
 from karpenter_linode.dra.devices import Candidate, CounterKey, PoolKey, consumed_counters
 from karpenter_linode.model.requirement import RequirementError
 from karpenter_linode.model.requirements import EMPTY, Requirements
@@ -225,23 +227,26 @@ def _candidates(
     for item in usable:
         spec = item.spec
         for device in spec.devices:
-            if device.consumes_counters and not features.partitionable:
-                continue
             if spec.per_device_node_selection:
                 if not _device_in_reach(device, reach):
                     continue
                 node_name, selector = device.node_name, device.node_selector
             else:
                 node_name, selector = spec.node_name, spec.node_selector
-            yield Candidate(
+            shareable = device.allow_multiple_allocations and features.consumable
+            seen = device if shareable else replace(device, allow_multiple_allocations=False)
+            candidate = Candidate(
                 DeviceID(spec.driver, spec.pool.name, device.name),
                 device,
-                shapes.of(spec.driver, device),
+                shapes.of(spec.driver, seen),
                 local=bool(node_name) or device.binds_to_node,
                 selector=selector,
                 requirements=selector_requirements(selector),
-                shared=device.allow_multiple_allocations and features.consumable,
+                shared=shareable,
             )
+            if device.consumes_counters and not features.partitionable:
+                candidate.unusable = "it consumes counters, and the cluster does not support partitionable devices"
+            yield candidate
 
 
 def selector_requirements(selector: NodeSelector | None) -> Requirements:

@@ -1,6 +1,6 @@
 """The search: depth first over claims, requests, alternatives and devices; the first complete answer wins.
 
-Order and preference are kube-scheduler's (spec/dra-allocation.md 1.8 and 5.4): claims and requests in order, alternatives
+Order and preference are kube-scheduler's (spec/dra-allocation.md 1.8, 5.4): claims and requests in order, alternatives
 by preference, devices in list order, combinations within one request instead of permutations. It is complete within
 its bound: states that have led nowhere are remembered, and so are devices that cannot be told apart.
 """
@@ -17,7 +17,7 @@ from karpenter_linode.dra.errors import AllocationError, StepLimitError
 from karpenter_linode.dra.outlook import Outlook
 from karpenter_linode.dra.prepare import Alternative
 from karpenter_linode.model.labels import WELL_KNOWN
-from karpenter_linode.model.requirements import EMPTY, Requirements
+from karpenter_linode.model.requirements import Requirements
 from karpenter_linode.model.resource import MAX_DEVICES_PER_CLAIM
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Found(Struct, frozen=True):
     """A complete answer: every choice in order, and the requirements that the devices leave."""
 
     choices: tuple[Choice, ...]
-    requirements: Requirements
+    requirements: Requirements | None
 
 
 class _Frame:
@@ -74,6 +74,7 @@ class _Frame:
         "skip",
         "slot",
         "start",
+        "used",
     )
 
     def __init__(self, claim: int, request: int, alternative: int = -1, slot: int = -1, start: int = 0) -> None:
@@ -88,8 +89,9 @@ class _Frame:
         self.key: object = None
         self.consumed: Amounts | None = None
         self.pays = False
+        self.used = (0, 0)
         self.pins: tuple[State, ...] = ()
-        self.requirements = EMPTY
+        self.requirements: Requirements | None = None
 
 
 class Search:
@@ -99,12 +101,12 @@ class Search:
         claims: to be allocated together, in this order.
         view: the devices.
         usage: what is taken already.
-        requirements: what the place must already meet; devices may narrow it.
+        requirements: what the place must already meet; devices may narrow it. None for a node: its devices reach it.
         steps: how many devices may be tried.
     """
 
     def __init__(
-        self, claims: Sequence[PreparedClaim], view: View, usage: Usage, requirements: Requirements, steps: int
+        self, claims: Sequence[PreparedClaim], view: View, usage: Usage, requirements: Requirements | None, steps: int
     ) -> None:
         self._claims = claims
         self._view = view
@@ -245,6 +247,7 @@ class Search:
             rest = free & ~frame.skip & ~((1 << frame.next) - 1)
             open_ = rest & (matches.served | ~matches.known)
             if not open_ or (open_.bit_count() < wanted and not rest & ~matches.known):
+                view.refuse_invalid(alternative)
                 return False
             index = (open_ & -open_).bit_length() - 1
             frame.next = index + 1
@@ -310,7 +313,7 @@ class Search:
         if pins is None:
             return False
         requirements = self.requirements
-        if candidate.requirements is not EMPTY and len(candidate.requirements):
+        if requirements is not None and len(candidate.requirements):
             if not requirements.compatible(candidate.requirements, WELL_KNOWN):
                 return False
             requirements = requirements.merge(candidate.requirements)
@@ -366,7 +369,7 @@ class Search:
         candidate: Candidate,
         consumed: Amounts | None,
         pins: tuple[State, ...],
-        requirements: Requirements,
+        requirements: Requirements | None,
         *,
         pays: bool,
     ) -> None:
@@ -381,6 +384,7 @@ class Search:
         if consumed is not None:
             self.shares.setdefault(index, []).append(consumed)
         else:
+            frame.used = (self.used, self.in_claim[claim])
             self.used |= 1 << index
             self.in_claim[claim] |= 1 << index
         frame.pays = pays
@@ -399,8 +403,7 @@ class Search:
             if not shares:
                 del self.shares[index]
         else:
-            self.used &= ~(1 << index)
-            self.in_claim[claim] &= ~(1 << index)
+            self.used, self.in_claim[claim] = frame.used
         if frame.pays:
             self._charge(candidate, -1)
 

@@ -8,6 +8,7 @@ from karpenter_linode.cel import CompileError, EvaluationError
 from karpenter_linode.dra.bindings import NO_BINDINGS
 from karpenter_linode.dra.capacity import Amounts, consumption, unserved
 from karpenter_linode.dra.errors import AllocationError
+from karpenter_linode.dra.pools import INVALID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,12 +96,7 @@ class View:
         found = self._everything.get(alternative.number)
         if found is None:
             for pool in self.broken:
-                raise AllocationError(
-                    "dra-pool-unusable",
-                    f"request {alternative.label}: asks for all devices, but resource pool {pool.key[0]}/{pool.key[1]} "
-                    f"is {pool.state} ({pool.detail})",
-                    (("driver", pool.key[0]), ("pool", pool.key[1])),
-                )
+                raise unusable_pool(alternative, pool, "asks for all devices, but")
             found = self._everything[alternative.number] = tuple(
                 index
                 for index, candidate in enumerate(self.candidates)
@@ -109,6 +105,15 @@ class View:
         if alternative.limits and any(self.candidates[index].id.template for index in found):
             raise not_promised(alternative)
         return found
+
+    def refuse_invalid(self, alternative: Alternative) -> None:
+        """Fail when a pool in reach is invalid: Kubernetes does not look past such a pool for more devices.
+
+        The order of pools is undefined there; here an invalid one comes last, so that it never hides a device.
+        """
+        for pool in self.broken:
+            if pool.state == INVALID:
+                raise unusable_pool(alternative, pool, "no device left to try, and")
 
     def untolerated(self, alternative: Alternative, candidate: Candidate) -> DeviceTaint | None:
         """The first taint of a device that keeps the alternative off it."""
@@ -175,6 +180,16 @@ def selected(alternative: Alternative, candidate: Candidate) -> bool:
         except EvaluationError as error:
             raise _runtime_failure(alternative, placed, candidate, error) from None
     return True
+
+
+def unusable_pool(alternative: Alternative, pool: Pool, context: str) -> AllocationError:
+    """A pool whose devices cannot be used now keeps a request from being served."""
+    driver, name, _ = pool.key
+    return AllocationError(
+        "dra-pool-unusable",
+        f"request {alternative.label}: {context} resource pool {driver}/{name} is {pool.state} ({pool.detail})",
+        (("driver", driver), ("pool", name), ("detail", pool.detail)),
+    )
 
 
 def not_promised(alternative: Alternative) -> AllocationError:

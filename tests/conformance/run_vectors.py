@@ -1,0 +1,75 @@
+"""Answer conformance vectors: ``run_vectors.py SUBCOMMAND FILE.jsonl.gz`` prints one JSON line for each row.
+
+The form of rows and answers is that of the vectors' README, so that any file of that form can be judged from outside.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from karpenter_linode.dra import AllocationError, Features, InUse, allocate_on_node
+from karpenter_linode.model import codec
+from karpenter_linode.model.core import Node
+from karpenter_linode.model.resource import DeviceClass, DeviceID, ResourceClaim, ResourceSlice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def answer_dra(row: dict[str, Any]) -> dict[str, Any]:
+    """Allocate the claims of a row on its node."""
+    given = row["input"]
+    claims = [codec.convert(claim, ResourceClaim) for claim in given["claims"]]
+    try:
+        results = allocate_on_node(
+            codec.convert(given["node"], Node),
+            [codec.convert(item, ResourceSlice) for item in given["slices"]],
+            [codec.convert(item, DeviceClass) for item in given["classes"]],
+            claims,
+            InUse(frozenset(DeviceID(*device.split("/")) for device in given.get("allocated") or ())),
+            codec.convert(given.get("features") or {}, Features),
+        )
+    except AllocationError as error:
+        return {"id": row["id"], "outcome": "error", "error": error.message}
+    if results is None:
+        return {"id": row["id"], "outcome": "none"}
+    return {
+        "id": row["id"],
+        "outcome": "allocated",
+        "results": {
+            claim.name: [[item.request, f"{item.driver}/{item.pool}/{item.device}"] for item in result.devices.results]
+            for claim, result in zip(claims, results, strict=True)
+        },
+        "node_selector": {
+            claim.name: codec.to_plain(result.node_selector) for claim, result in zip(claims, results, strict=True)
+        },
+    }
+
+
+SUBCOMMANDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"dra": answer_dra}
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file, gzipped or plain."""
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.strip():
+                yield json.loads(line)
+
+
+def main(arguments: list[str]) -> int:
+    """Run from the command line; 2 for a call that makes no sense."""
+    if len(arguments) != 2 or arguments[0] not in SUBCOMMANDS:
+        sys.stderr.write(f"usage: run_vectors.py {'|'.join(sorted(SUBCOMMANDS))} FILE.jsonl.gz\n")
+        return 2
+    for row in read_rows(Path(arguments[1])):
+        sys.stdout.write(json.dumps(SUBCOMMANDS[arguments[0]](row), separators=(",", ":")) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
