@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from karpenter_linode.ports import Clock
 
 
+_ARRIVAL_JITTER: Final = 1
+"""Seconds by which calls may move closer together on their way; the API counts when they arrive."""
+
+
 class CallKind(Enum):
     """Calls that share a limit."""
 
@@ -71,7 +75,7 @@ class RateGovernor:
 
     def _wait_seconds(self, kind: CallKind) -> float:
         now, limit, sent = self._clock.now(), self._limits[kind], self._sent[kind]
-        window = timedelta(seconds=limit.seconds)
+        window = timedelta(seconds=limit.seconds + _ARRIVAL_JITTER)
         while sent and sent[0] + window <= now:
             sent.popleft()
         free_at = sent[-limit.calls] + window if len(sent) >= limit.calls else now

@@ -29,6 +29,11 @@ class PoolGrower:
         self._tools = tools
         self._look_until: datetime | None = None
 
+    @property
+    def is_looking(self) -> bool:
+        """Whether a POST may still turn out to have made a pool."""
+        return self._look_until is not None and self._tools.clock.now() < self._look_until
+
     async def grow(self, pools: Sequence[LKEPool], template: PoolTemplate, need: int) -> None:
         """Buy ``need`` members.
 
@@ -46,7 +51,7 @@ class PoolGrower:
             extra = min(need, self._cap() - pool.count)
             if extra > 0:
                 need -= await self._as_many_as_possible(extra, self._scaling(pool))
-        if need > 0 and not self._outcome_pending():
+        if need > 0 and not self.is_looking:
             await self._as_many_as_possible(min(need, self._cap()), self._creation(template))
 
     async def update_version(self, pool: LKEPool, template: PoolTemplate) -> None:
@@ -92,6 +97,3 @@ class PoolGrower:
                 count //= 2
             else:
                 return count
-
-    def _outcome_pending(self) -> bool:
-        return self._look_until is not None and self._tools.clock.now() < self._look_until

@@ -56,6 +56,7 @@ class PoolLane:
         self._waiters: dict[str, _Waiter] = {}
         self._worker: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
+        self._turn_error: CloudError | None = None
         self._last_error: CloudError | None = None
         self._server_errors = 0
 
@@ -116,12 +117,15 @@ class PoolLane:
     async def _work(self) -> None:
         pause = self.tools.options.poll_interval
         while pending := self._pending():
+            self._turn_error = None
             try:
                 await self._turn()
             except LinodeApiError as error:
                 self._meet(error, pending)
             except Exception as error:  # noqa: BLE001 - handed to everybody who waits, who would wait in vain
                 self._fail(pending, error)
+            if self._turn_error is not None or not self._grower.is_looking:
+                self._last_error = self._turn_error
             if self._wake.is_set():
                 self._wake.clear()
                 pause = self.tools.options.poll_interval
@@ -136,7 +140,7 @@ class PoolLane:
         return [waiter for waiter in self._pending() if waiter.instance is None]
 
     def _retry_after(self) -> float:
-        return self._last_error.retry_after if isinstance(self._last_error, LinodeRateLimitedError) else 0
+        return self._turn_error.retry_after if isinstance(self._turn_error, LinodeRateLimitedError) else 0
 
     async def _rest(self, seconds: float) -> None:
         """Pause, but not when somebody new comes."""
@@ -149,7 +153,6 @@ class PoolLane:
             waking.cancel()
 
     async def _turn(self) -> None:
-        self._last_error = None
         async with self.lock:
             view = await self.tools.reader.read()
             self.tools.ledger.prune(view, self._waiters)
@@ -203,7 +206,7 @@ class PoolLane:
             if isinstance(error, LinodeApiError):
                 self._meet(error, [waiter])
             else:
-                self._last_error = error
+                self._turn_error = error
             return
         if claimed is None:
             self.tools.ledger.release(waiter.instance)
@@ -231,7 +234,7 @@ class PoolLane:
     def _meet(self, error: LinodeApiError, waiters: list[_Waiter]) -> None:
         """Decide what an API error means for those who wait."""
         verdict = self.tools.options.classifier.verdict(error)
-        self._last_error = error
+        self._turn_error = error
         if verdict is Verdict.SOLD_OUT:
             self._sold_out(str(error), waiters)
         elif verdict is Verdict.ACCOUNT_LIMIT:

@@ -18,7 +18,7 @@ from karpenter_linode.sim.linode import handlers_lke as lke
 from karpenter_linode.sim.linode.calls import Call, Handler
 from karpenter_linode.sim.linode.fault_layer import FaultLayer
 from karpenter_linode.sim.linode.limits import RateLimiter, RateLimits
-from karpenter_linode.sim.linode.records import ApiFaultError
+from karpenter_linode.sim.linode.records import ApiFaultError, not_found
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -90,8 +90,7 @@ class Face:
         headers: dict[str, str] = {"X-OAuth-Scopes": "*"}
         await self._world.api_latency()
         try:
-            if request.path_params["version"] not in _VERSIONS:
-                raise ApiFaultError(404, "Not found")
+            _check_version(request)
             authenticated = self._authenticate(request, public=public)
             if self._limiter is not None:
                 headers |= self._limiter.admit(_kind(handler))
@@ -136,6 +135,11 @@ def create_app(world: LinodeWorld, *, token: str = "", limits: RateLimits | None
         middleware=[Middleware(FaultLayer, world=world)],
         exception_handlers={HTTPException: _no_route},
     )
+
+
+def _check_version(request: Request) -> None:
+    if request.path_params["version"] not in _VERSIONS:
+        raise not_found()
 
 
 def _kind(handler: Handler) -> str:

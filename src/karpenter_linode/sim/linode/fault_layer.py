@@ -62,12 +62,12 @@ def _answer(rule: FaultRule) -> JSONResponse | HTMLResponse:
 
 
 async def _read(receive: Receive) -> bytes:
-    body = b""
+    parts: list[bytes] = []
     while True:
         message = await receive()
-        body += message.get("body", b"")
+        parts.append(message.get("body", b""))
         if not message.get("more_body", False):
-            return body
+            return b"".join(parts)
 
 
 def _replay(body: bytes) -> Receive:

@@ -10,6 +10,8 @@ from karpenter_linode.sim.linode.events import NodeGone
 from karpenter_linode.sim.linode.records import ApiFaultError, Machine, not_found
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from karpenter_linode.model.linode import LinodeType
     from karpenter_linode.sim.linode.stage import Stage
 
@@ -17,10 +19,15 @@ ACCOUNT_LIMIT = "Account Limit reached. Please open a support ticket."
 
 
 class Machines:
-    """All Linodes of the account."""
+    """All Linodes of the account.
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    Args:
+        stage: time, chance, faults.
+        is_listed_unavailable: whether the availability list rules a plan out in a region.
+    """
+
+    def __init__(self, stage: Stage, is_listed_unavailable: Callable[[str, str], bool]) -> None:
+        self._stage, self._is_listed_unavailable = stage, is_listed_unavailable
         self._by_id: dict[int, Machine] = {}
 
     def all(self) -> tuple[Machine, ...]:
@@ -50,7 +57,7 @@ class Machines:
         limit = self._stage.faults.account_limit
         if limit is not None and len(self._by_id) + expected + count > limit:
             raise ApiFaultError(400, ACCOUNT_LIMIT)
-        if {(plan.id, region)} & (self._stage.faults.sold_out | self._stage.faults.unavailable):
+        if (plan.id, region) in self._stage.faults.sold_out or self._is_listed_unavailable(plan.id, region):
             raise ApiFaultError(400, f"Insufficient capacity for instance type {plan.id} in region {region}")
 
     def build(self, machine: Machine) -> Machine:

@@ -69,7 +69,7 @@ class LinodeWorld:
         self._availability = tuple(availability)
         self._stage = Stage(clock, random, delays, self.faults)
         self.clusters: dict[int, Cluster] = {}
-        self.machines = Machines(self._stage)
+        self.machines = Machines(self._stage, self._is_listed_unavailable)
         self.pools = Pools(self._stage, self.machines, self.clusters)
         self.add_cluster(cluster)
 
@@ -133,6 +133,10 @@ class LinodeWorld:
         rows = [row for row in rows if (row.plan, row.region) not in self.faults.unavailable]
         rows += [RegionAvailability(where, plan, available=False) for plan, where in hidden]
         return tuple(rows * 2 if self.faults.duplicate_availability_rows else rows)
+
+    def _is_listed_unavailable(self, plan: str, region: str) -> bool:
+        shown = {row.available for row in self.availability(region) if row.plan == plan}
+        return shown == {False}
 
     def create_machine(self, body: Mapping[str, Any]) -> Machine:
         """Build a Linode outside LKE."""
