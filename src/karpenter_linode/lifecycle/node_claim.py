@@ -92,9 +92,8 @@ def _live(
 
 
 def _by_rank(effects: list[Effect], rank: int) -> list[Effect]:
-    """Node writes come first, since conditions build on them; what is told comes after the writes, since a failed lock
-    must not have told it; the cloud is asked last.
-    """
+    # Node writes come first, since conditions build on them. What is told comes after the writes: a failed lock must
+    # not have told it. The cloud is asked last.
     return [effect for effect in effects if _rank(effect) == rank]
 
 

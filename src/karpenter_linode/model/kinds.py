@@ -29,6 +29,11 @@ KINDS: Final[tuple[type[KubeObject], ...]] = (
     karpenter.NodeClaim,
     karpenter.LinodeNodeClass,
 )
+# Lists that the API requires even where they are empty; encoding leaves defaults out.
+_REQUIRED_LISTS: Final[dict[type[KubeObject], tuple[str, ...]]] = {
+    karpenter.NodePool: ("spec", "template", "spec", "requirements"),
+    karpenter.NodeClaim: ("spec", "requirements"),
+}
 _BY_NAME: Final = {(kind.API_VERSION, kind.KIND): kind for kind in KINDS}
 
 
@@ -40,6 +45,12 @@ def find_kind(api_version: str, kind: str) -> type[KubeObject] | None:
 def to_manifest(obj: KubeObject) -> dict[str, Any]:
     """Plain data of an object with ``apiVersion`` and ``kind`` in front."""
     plain: dict[str, Any] = codec.to_plain(obj)
+    required = _REQUIRED_LISTS.get(type(obj))
+    if required is not None:
+        holder = plain
+        for key in required[:-1]:
+            holder = holder.setdefault(key, {})
+        holder.setdefault(required[-1], [])
     return {"apiVersion": obj.API_VERSION, "kind": obj.KIND, **plain}
 
 
