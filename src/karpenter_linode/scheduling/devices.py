@@ -17,6 +17,7 @@ from karpenter_linode.scheduling.problem import ClaimPlacement, DeviceChoice
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from karpenter_linode.dra.allocation import ClaimAllocation
     from karpenter_linode.model.core import Pod
     from karpenter_linode.model.instance_type import InstanceType
     from karpenter_linode.model.requirements import Requirements
@@ -54,7 +55,7 @@ class DeviceDesk:
             steps=problem.options.allocation_steps,
         )
         self._resolved: dict[tuple[str, str, str], tuple[ResourceClaim, ...] | Reason] = {}
-        self._committed: list[tuple[str, Allocation]] = []
+        self._committed: dict[str, list[Allocation]] = {}
 
     def claims_of(self, pod: Pod) -> tuple[ResourceClaim, ...] | Reason:
         """The claims of a pod, or why they are not all known yet; looked up once."""
@@ -96,15 +97,29 @@ class DeviceDesk:
         """Keep an allocation; ``target`` is the name that the solution uses for the place."""
         if allocation.claims:
             self._allocator.commit(allocation)
-            self._committed.append((target, allocation))
+            self._committed.setdefault(target, []).append(allocation)
 
     def release(self, hostname: str, names: Iterable[str]) -> None:
         """Give back what was kept for plans that a claim can no longer become."""
         self._allocator.release(hostname, names)
 
-    def drivers(self, hostname: str) -> tuple[str, ...]:
-        """Drivers whose predicted devices a planned claim relies on, sorted."""
-        return tuple(sorted(self._allocator.template_drivers(hostname)))
+    def drivers(self, target: str, names: Iterable[str]) -> tuple[str, ...]:
+        """Drivers whose predicted devices a planned claim relies on as one of these plans, sorted.
+
+        Published devices do not count: their driver may never publish anything on the new node (spec 9.2).
+        """
+        plans = tuple(names)
+        return tuple(
+            sorted(
+                {
+                    grant.id.driver
+                    for allocation in self._committed.get(target, ())
+                    for name in plans
+                    for _, grant in allocation.grants(name)
+                    if grant.id.template
+                }
+            )
+        )
 
     def placements(self, still_possible: Mapping[str, frozenset[str]]) -> tuple[ClaimPlacement, ...]:
         """What every claim was given, by name.
@@ -112,19 +127,12 @@ class DeviceDesk:
         Args:
             still_possible: plans left, by name of the planned claim.
         """
-        placements = []
-        for target, allocation in self._committed:
-            left = still_possible.get(target)
-            for claim in allocation.claims:
-                devices = tuple(
-                    DeviceChoice(
-                        grant.request, str(grant.id), name if grant.id.template else "", dict(grant.consumed or ())
-                    )
-                    for name, grants in claim.devices.items()
-                    if left is None or name in left
-                    for grant in grants
-                )
-                placements.append(ClaimPlacement(claim.claim, target, devices))
+        placements = [
+            ClaimPlacement(claim.claim, target, _choices(claim, still_possible.get(target)))
+            for target, allocations in self._committed.items()
+            for allocation in allocations
+            for claim in allocation.claims
+        ]
         return tuple(sorted(placements, key=lambda item: item.claim))
 
     def owned_by_dra(self, shape: Shape) -> str | None:
@@ -155,3 +163,13 @@ class DeviceDesk:
                 return Reason(CLAIM_NOT_FOUND, f'resourceclaim "{key}" not found', subject=f"ResourceClaim {key}")
             claims.append(claim)
         return tuple(claims)
+
+
+def _choices(claim: ClaimAllocation, names: frozenset[str] | None) -> tuple[DeviceChoice, ...]:
+    """The devices of a claim for each plan that is left; all of them on a node that exists."""
+    return tuple(
+        DeviceChoice(grant.request, str(grant.id), name if grant.id.template else "", dict(grant.consumed or ()))
+        for name, grants in claim.devices.items()
+        if names is None or name in names
+        for grant in grants
+    )

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from karpenter_linode.model.core import Pod
+    from karpenter_linode.model.reason import Reason
     from karpenter_linode.scheduling.ports import HostPort
     from karpenter_linode.scheduling.resources import Resources
-    from karpenter_linode.scheduling.shape import Shape
     from karpenter_linode.scheduling.template import ClaimState, Template
 
 _STALE_SLACK: Final = 16
@@ -41,9 +41,9 @@ class OpenClaim:
         "plans",
         "pods",
         "ports",
+        "rejected",
         "relaxed_min_values",
         "reserved",
-        "shapes",
         "state",
         "total",
     )
@@ -59,8 +59,8 @@ class OpenClaim:
         self.total: Resources = {}
         self.ports: tuple[HostPort, ...] = ()
         self.pods: list[Pod] = []
-        self.shapes: list[Shape] = []
         self.devices = False
+        self.rejected: dict[str, Reason] = {}  # plans that lack devices, by what was refused
         self.reserved: frozenset[str] = frozenset()
         self.order = 0
 

@@ -7,28 +7,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
+
+from karpenter_linode.dra.allocation import Allocation
 from karpenter_linode.model import labels
 from karpenter_linode.model.quantity import NANO
 from karpenter_linode.model.reason import Reason
 from karpenter_linode.scheduling import ports as host_ports
 from karpenter_linode.scheduling.min_values import lowered
+from karpenter_linode.scheduling.plans import bits
 from karpenter_linode.scheduling.taints import untolerated
+from karpenter_linode.scheduling.template import ClaimState
 from karpenter_linode.scheduling.volumes import over_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karpenter_linode.dra.allocation import Allocation
     from karpenter_linode.model.core import Pod
+    from karpenter_linode.scheduling.devices import DeviceDesk
     from karpenter_linode.scheduling.existing import ExistingNode
+    from karpenter_linode.scheduling.min_values import Shortfall
     from karpenter_linode.scheduling.open_claims import OpenClaim
     from karpenter_linode.scheduling.resources import Resources
     from karpenter_linode.scheduling.shape import Shape
-    from karpenter_linode.scheduling.template import ClaimState, Template
+    from karpenter_linode.scheduling.template import Template
     from karpenter_linode.scheduling.topology.tracker import ShapeTopology
     from karpenter_linode.scheduling.world import World
 
 Outcome = Literal["placed", "refused", "reserved"]
+
+
+class Fit(Struct, frozen=True, gc=False):
+    """How a claim would look with one more pod.
+
+    Args:
+        state: its requirements.
+        plans: mask of the plans that are left.
+        allocation: devices for the pod's claims.
+    """
+
+    state: ClaimState
+    plans: int
+    allocation: Allocation | None = None
 
 
 class Placer:
@@ -113,36 +133,36 @@ class Placer:
 
     def _join(self, claim: OpenClaim, pod: Pod, shape: Shape, rules: ShapeTopology | None) -> bool:
         """Put a pod on an open claim if it fits; what cannot change any more is remembered with the shape."""
-        template = claim.template
-        if not self._tolerates(shape, template):
-            for state in template.states:
-                shape.dead_open |= state.members
-            return False
-        accepted = claim.state.accept(shape.selection)
+        accepted = self._accepted(claim, shape)
         if accepted is None:
-            shape.dead_open |= claim.state.members
             return False
-        if shape.ports and host_ports.conflict(shape.ports, claim.ports) is not None:
-            shape.dead_open |= claim.bit
-            return False
-        undecided = False  # whether a later pod may find this claim open again
+        undecided = False  # whether a later pod of the shape may find room here
         for state in _alternatives(shape, accepted):
-            plans = self.room(template, claim.plans & state.mask, claim.total, shape)
+            plans = self.room(claim.template, claim.plans & state.mask, claim.total, shape)
             if not plans:
                 continue
-            settled = self._settle(claim.hostname, pod, shape, rules, state, plans)
-            if settled is None:
-                undecided = undecided or rules is not None
-                continue
-            state, plans, allocation = settled
-            if state.min_values is not None and state.min_values.shortfalls(template.plans, plans):
-                continue
-            if self._reserve(claim, state, plans):
-                self._commit(claim, pod, shape, rules, state, plans, allocation)
+            fit = self._settle(claim.hostname, pod, shape, rules, state, plans)
+            if fit is not None and not _shortfalls(fit) and self._reserve(claim, fit):
+                self._commit(claim, pod, shape, rules, fit)
                 return True
+            undecided = undecided or self._world.reservations.active or (rules is not None and bool(rules.domains))
         if not undecided:
             shape.dead_open |= claim.bit
         return False
+
+    def _accepted(self, claim: OpenClaim, shape: Shape) -> ClaimState | None:
+        """The claim's state with the pod's own requirements, or None; the same holds for all claims in that state."""
+        if not self._tolerates(shape, claim.template):
+            for state in claim.template.states:
+                shape.dead_open |= state.members
+            return None
+        accepted = claim.state.accept(shape.selection)
+        if accepted is None:
+            shape.dead_open |= claim.state.members
+        elif shape.ports and host_ports.conflict(shape.ports, claim.ports) is not None:
+            shape.dead_open |= claim.bit
+            return None
+        return accepted
 
     # New claims
 
@@ -162,39 +182,44 @@ class Placer:
     def _open_new(self, template: Template, pod: Pod, shape: Shape, rules: ShapeTopology | None) -> Outcome:
         world = self._world
         accepted = template.start.accept(shape.selection) if self._tolerates(shape, template) else None
-        if accepted is None:
-            shape.no_template.add(template.name)
-            return "refused"
-        within = 0 if template.nodes_exhausted else template.within_limits()
-        hostname = world.open.next_hostname
+        within = 0 if accepted is None or template.nodes_exhausted else template.within_limits()
         possible = False
         for state in _alternatives(shape, accepted):
             plans = self.room(template, state.mask & within, {}, shape, fresh=True)
             if not plans:
                 continue
             possible = True
-            settled = self._settle(hostname, pod, shape, rules, state, plans)
-            if settled is None:
+            fit = self._settle(world.open.next_hostname, pod, shape, rules, state, plans)
+            final = self._lowered(fit) if fit is not None else None
+            if final is None:
                 continue
-            state, plans, allocation = settled
-            relaxed = False
-            missing = state.min_values.shortfalls(template.plans, plans) if state.min_values is not None else ()
-            if missing:
-                if world.options.min_values_policy == "Strict":
-                    continue
-                state = state.with_requirements(lowered(state.requirements, missing))
-                relaxed = True
-            held = world.reservations.wanted(hostname, frozenset(), state, plans) if world.reservations.active else None
-            if held is not None and held.refusal:
+            if self._unreservable(final):
                 return "reserved"
-            claim = world.open.open(state, plans, relaxed_min_values=relaxed)
-            self._reserve(claim, state, plans)
-            self._commit(claim, pod, shape, rules, state, plans, allocation)
-            template.charge({**template.plans.greatest_capacity(plans), labels.NODES_RESOURCE: NANO})
+            claim = world.open.open(final.state, final.plans, relaxed_min_values=final is not fit)
+            self._reserve(claim, final)
+            self._commit(claim, pod, shape, rules, final)
+            template.charge({**template.plans.greatest_capacity(final.plans), labels.NODES_RESOURCE: NANO})
             return "placed"
         if not possible:
-            shape.no_template.add(template.name)  # limits only shrink
+            shape.no_template.add(template.name)  # for good: limits only shrink
         return "refused"
+
+    def _lowered(self, fit: Fit) -> Fit | None:
+        """The fit with minValues lowered to what there is, where the policy allows; None where it does not."""
+        missing = _shortfalls(fit)
+        if not missing:
+            return fit
+        if self._world.options.min_values_policy == "Strict":
+            return None
+        state = fit.state.with_requirements(lowered(fit.state.requirements, missing))
+        return Fit(state, fit.plans, fit.allocation)
+
+    def _unreservable(self, fit: Fit) -> bool:
+        """Whether a new claim could use a reservation but none is left for it."""
+        world = self._world
+        if not world.reservations.active:
+            return False
+        return bool(world.reservations.wanted(world.open.next_hostname, frozenset(), fit.state, fit.plans).refusal)
 
     # Parts
 
@@ -232,78 +257,72 @@ class Placer:
         rules: ShapeTopology | None,
         state: ClaimState,
         plans: int,
-    ) -> tuple[ClaimState, int, Allocation | None] | None:
-        """Devices, then topology: the state and plans that are left, or None."""
-        allocation: Allocation | None = None
-        devices = self._world.devices
-        if shape.dra and devices is not None:
-            claims = devices.claims_of(pod)
-            if isinstance(claims, Reason):
-                return None
-            template = state.template
-            found = devices.on_claim(hostname, template.name, state.requirements, template.plans.sources(plans), claims)
-            if isinstance(found, Reason):
-                return None
-            allocation = found
-            narrowed = state.narrow(found.requirements)
-            if narrowed is None:
-                return None
-            state = narrowed
-            plans &= state.mask & template.plans.named(found.instance_types)
-        if rules is not None and rules.domains:
-            narrowed = self._world.topology.narrow(rules, state, plans)
-            if narrowed is None:
-                return None
-            state = narrowed
-            plans &= state.mask
-        return (state, plans, allocation) if plans else None
+    ) -> Fit | None:
+        """Devices, then topology (which may settle a domain): what is left, or None."""
+        fit: Fit | None = Fit(state, plans)
+        if shape.dra:
+            fit = self._with_devices(hostname, pod, state, plans)
+        if fit is not None and rules is not None and rules.domains:
+            narrowed = self._world.topology.narrow(rules, fit.state, fit.plans)
+            fit = Fit(narrowed, fit.plans & narrowed.mask, fit.allocation) if narrowed is not None else None
+        return fit if fit is not None and fit.plans else None
 
-    def _reserve(self, claim: OpenClaim, state: ClaimState, plans: int) -> bool:
+    def _with_devices(self, hostname: str, pod: Pod, state: ClaimState, plans: int) -> Fit | None:
+        devices = self._world.devices
+        claims = devices.claims_of(pod) if devices is not None else ()
+        if devices is None or isinstance(claims, Reason):
+            return None
+        template = state.template
+        found = devices.on_claim(hostname, template.name, state.requirements, template.plans.sources(plans), claims)
+        if isinstance(found, Reason):
+            return None
+        narrowed = state.narrow(found.requirements)
+        if narrowed is None:
+            return None
+        return Fit(narrowed, plans & narrowed.mask & template.plans.named(found.instance_types), found)
+
+    def _reserve(self, claim: OpenClaim, fit: Fit) -> bool:
         reservations = self._world.reservations
         if not reservations.active:
             return True
-        held = reservations.wanted(claim.hostname, claim.reserved, state, plans)
+        held = reservations.wanted(claim.hostname, claim.reserved, fit.state, fit.plans)
         if held.refusal:
             return False
         reservations.hold(claim.hostname, claim.reserved, held.ids)
         claim.reserved = held.ids
         return True
 
-    def _commit(
-        self,
-        claim: OpenClaim,
-        pod: Pod,
-        shape: Shape,
-        rules: ShapeTopology | None,
-        state: ClaimState,
-        plans: int,
-        allocation: Allocation | None,
-    ) -> None:
+    def _commit(self, claim: OpenClaim, pod: Pod, shape: Shape, rules: ShapeTopology | None, fit: Fit) -> None:
         world = self._world
-        dropped = claim.plans & ~plans
-        world.open.move(claim, state)
-        claim.plans = plans
+        dropped = claim.plans & ~fit.plans
+        world.open.move(claim, fit.state)
+        claim.plans = fit.plans
         total = claim.total
         for name, amount in shape.items:
             total[name] = total.get(name, 0) + amount
         claim.pods.append(pod)
-        claim.shapes.append(shape)
         if shape.ports:
             claim.ports += shape.ports
         world.open.count(claim)
         if rules is not None:
             world.topology.record_open(rules, shape, claim)
-        devices = world.devices
-        if devices is None:
-            return
+        if world.devices is not None:
+            self._commit_devices(world.devices, claim, fit, dropped)
+
+    @staticmethod
+    def _commit_devices(devices: DeviceDesk, claim: OpenClaim, fit: Fit, dropped: int) -> None:
+        """Keep the devices, and give back those of plans that the claim can no longer become."""
         names = claim.template.plans.names
-        if allocation is not None:
+        gone = {names[position] for position in bits(dropped)} if claim.devices else set()
+        if fit.allocation is not None:
             claim.devices = True
-            devices.commit(claim.name, allocation)
-            final = {names[position] for position in _positions(plans)}
-            devices.release(claim.hostname, [name for name in allocation.instance_types if name not in final])
-        if claim.devices and dropped:
-            devices.release(claim.hostname, [names[position] for position in _positions(dropped)])
+            for reason in fit.allocation.rejected:
+                claim.rejected.setdefault(reason.subject, reason)
+            devices.commit(claim.name, fit.allocation)
+            final = {names[position] for position in bits(fit.plans)}
+            gone.update(name for name in fit.allocation.instance_types if name not in final)
+        if gone:
+            devices.release(claim.hostname, sorted(gone))
 
     def _tolerates(self, shape: Shape, template: Template) -> bool:
         if not template.taints:
@@ -315,16 +334,16 @@ class Placer:
         return found
 
 
-def _alternatives(shape: Shape, state: ClaimState) -> Iterator[ClaimState]:
+def _alternatives(shape: Shape, state: ClaimState | None) -> Iterator[ClaimState]:
     """The state for each place where the pod's volumes can be."""
+    if state is None:
+        return
     for alternative in shape.volumes.alternatives:
         accepted = state.accept(alternative) if alternative else state
         if accepted is not None:
             yield accepted
 
 
-def _positions(mask: int) -> Iterator[int]:
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
+def _shortfalls(fit: Fit) -> tuple[Shortfall, ...]:
+    wanted = fit.state.min_values
+    return wanted.shortfalls(fit.state.template.plans, fit.plans) if wanted is not None else ()

@@ -52,6 +52,7 @@ class Renderer:
             instance_types=written.names,
             price=written.price,
             pods=tuple(pod_ref(pod) for pod in claim.pods),
+            rejected=tuple(claim.rejected.values()),
         )
 
     def _node_claim(self, claim: OpenClaim, written: _Written) -> NodeClaim:
@@ -59,7 +60,7 @@ class Renderer:
         spec = template.pool.spec.template.spec
         annotations = {**template.annotations, labels.MIN_VALUES_RELAXED: str(claim.relaxed_min_values).lower()}
         devices = self._world.devices
-        if claim.devices and devices is not None and (drivers := devices.drivers(claim.hostname)):
+        if claim.devices and devices is not None and (drivers := devices.drivers(claim.name, written.names)):
             annotations[labels.REQUESTED_DRA_DRIVERS] = ",".join(drivers)
         requests = res.add(claim.total, least_overhead(template, claim.plans))
         return NodeClaim(
