@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _CLAUSE: Final = re.compile(
     r"\s*(?:(?P<no>!)\s*(?P<absent>[\w./-]+)"
-    r"|(?P<key>[\w./-]+)\s*(?:(?P<op>==|=|!=)\s*(?P<value>[\w.-]*)|\s(?P<set>in|notin)\s*\((?P<values>[^)]*)\))?)\s*"
+    r"|(?P<key>[\w./-]+)(?:\s*(?P<op>==|=|!=)\s*(?P<value>[\w.-]*)|\s+(?P<set>in|notin)\s*\((?P<values>[^)]*)\))?)\s*"
 )
 
 
