@@ -69,9 +69,7 @@ def has_field(value: Any, name: str) -> bool:
         if value is NONE:
             return False
         value = value.value
-    if isinstance(value, dict):
-        return name in value or type(value) is DefaultMap
-    raise no_such_key(name)
+    return isinstance(value, dict) and (name in value or type(value) is DefaultMap)
 
 
 def emit_ident(node: ast.Ident) -> Code:

@@ -43,11 +43,13 @@ class Literal_(Node, kw_only=True):  # noqa: N801 - typing has the plain name
         value: the constant.
         cost: what its evaluation still costs: folding makes it faster, not cheaper.
         failure: the error that its evaluation always ends in, instead of a value.
+        lazy: computed from calls whose errors belong to run time.
     """
 
     value: Any = None
     cost: int = 0
     failure: str = ""
+    lazy: bool = False
 
 
 class Ident(Node, kw_only=True):

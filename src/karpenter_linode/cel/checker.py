@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.cel import ast
 from karpenter_linode.cel.errors import CompileError
+from karpenter_linode.cel.messages import FIELDS
 from karpenter_linode.cel.scope import Scope, candidates
 from karpenter_linode.cel.types import (
     ANY,
@@ -44,6 +45,8 @@ _LITERALS: Final[Mapping[type, Type]] = {
     float: DOUBLE,
     str: STRING,
     bytes: BYTES,
+    dict: map_of(STRING, DYN),
+    list: list_of(DYN),
 }
 _SORTABLE: Final = frozenset({*map(str, (BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT))})
 _MIXED_ALLOWED: Final = frozenset({"format"})  # functions whose list argument may mix types
@@ -275,6 +278,8 @@ class Checker:
                     raise self._error(f"expected type '{_shown(kinds[0])}' but found '{_shown(kind)}'", element)
 
     def _check_message(self, node: ast.MessageLiteral) -> ast.Node:
+        if node.name in FIELDS:
+            return self._well_known(node, FIELDS[node.name])
         declared = self._scope.object_type(node.name)
         if declared is None:
             return self._undeclared(node.name, node)
@@ -285,6 +290,22 @@ class Checker:
                 self._complain(f"undefined field '{name}'", entry.key)
         failure = f"unknown type '{node.name}': objects of this kind come from outside and cannot be written"
         return ast.Literal_(failure=failure, start=node.start, end=node.end, position=node.position, type=declared)
+
+    def _well_known(self, node: ast.MessageLiteral, fields: Mapping[str, object]) -> ast.Node:
+        """A message with a value of its own: a call with the fields as arguments, in their order."""
+        start, end, position = node.start, node.end, node.position
+        given: dict[str, ast.Node] = {
+            name: ast.Literal_(value=default, start=start, end=end, position=position) for name, default in fields.items()
+        }
+        for entry in node.entries:
+            name = entry.key.value if isinstance(entry.key, ast.Literal_) else ""
+            if name not in fields or entry.optional:
+                self._complain(f"undefined field '{name}'", entry.key)
+            given[name] = entry.value
+        call = ast.Call(
+            function="@" + node.name, arguments=list(given.values()), start=start, end=end, position=position
+        )
+        return self._check_call(call)
 
     # macros
 

@@ -32,10 +32,12 @@ class Emitter:
 
     Args:
         functions: for the calls whose overload only run time can tell.
+        checked: whether static types can be relied on.
     """
 
-    def __init__(self, functions: Mapping[str, Function]) -> None:
+    def __init__(self, functions: Mapping[str, Function], *, checked: bool) -> None:
         self._functions = functions
+        self._checked = checked
 
     def emit(self, node: ast.Node) -> Code:
         """The code of a node."""
@@ -61,7 +63,8 @@ class Emitter:
         if special is not None and not node.member:
             return special(node, self.emit)
         arguments = tuple(map(self.emit, node.arguments))
-        if len(node.overloads) == 1 and not any(map(_unsure, node.overloads[0].params, node.arguments)):
+        certain = self._checked and len(node.overloads) == 1
+        if certain and not any(map(_unsure, node.overloads[0].params, node.arguments)):
             return _direct(node.overloads[0], arguments)
         return _dispatched(self._functions[node.function], arguments, member=node.member)
 

@@ -39,6 +39,7 @@ class Environment:
         sizes: for the cost estimate: how large what lies at a path can be (see ``estimate.SizeHint``).
         container: the namespace in which short names are looked up first.
         checked: ``False`` leaves all questions of type to run time.
+        quoted_fields: whether field names may stand in backticks; Kubernetes does not enable that for selectors.
         homogeneous: whether the elements of a list literal, and the keys and values of a map literal, must each be of one
             type (spec/cel-for-dra.md section 4).
     """
@@ -52,12 +53,14 @@ class Environment:
         container: str = "",
         checked: bool = True,
         homogeneous: bool = True,
+        quoted_fields: bool = False,
     ) -> None:
         self._variables = dict(variables)
         self._sizes = sizes
         self._container = container
         self._checked = checked
         self._homogeneous = homogeneous
+        self._quoted_fields = quoted_fields
         overloads: dict[str, list[Overload]] = {}
         self._macros: dict[tuple[str, int, bool], Macro] = {}
         self._constants: dict[str, tuple[Type, Any]] = {}
@@ -84,11 +87,11 @@ class Environment:
         """
         try:
             scope = Scope(self._variables, self._constants, self._container)
-            tree = parse(text, self._macros)
+            tree = parse(text, self._macros, quoted_fields=self._quoted_fields)
             checker = Checker(text, self._functions, scope, checked=self._checked, homogeneous=self._homogeneous)
             tree = checker.run(tree)
             self._check_result(text, tree, result)
-            return Program(text, fold(tree, text), scope, tuple(self._variables), Emitter(self._functions), result, self._sizes)
+            return Program(text, fold(tree, text), scope, tuple(self._variables), Emitter(self._functions, checked=self._checked), result, self._sizes)
         except RecursionError:
             raise CompileError("expression is nested too deeply", text, 0) from None
 

@@ -68,10 +68,13 @@ def _look_at_literals(node: ast.Call, text: str) -> None:
 
 def _fold_call(node: ast.Call, text: str) -> ast.Node:
     values = _constants(node.arguments)
-    if values is None or not node.overloads or any(overload.folding == "never" for overload in node.overloads):
+    if values is None:
+        return _empty_membership(node)
+    foldings = {overload.folding for overload in node.overloads} - {"never"}
+    if not foldings:
         return node
-    eager = node.overloads[0].folding == "eager"
-    made = ast.Literal_(start=node.start, end=node.end, position=node.position, type=node.type)
+    eager = foldings == {"eager"} and not any(argument.lazy for argument in node.arguments if isinstance(argument, ast.Literal_))
+    made = ast.Literal_(start=node.start, end=node.end, position=node.position, type=node.type, lazy=not eager)
     made.cost = sum(_cost(argument) for argument in node.arguments)
     try:
         overload = Function(node.function, node.overloads).select(tuple(values), member=node.member)
@@ -85,6 +88,14 @@ def _fold_call(node: ast.Call, text: str) -> ast.Node:
     return made
 
 
+def _empty_membership(node: ast.Call) -> ast.Node:
+    """Nothing is in an empty list, whatever else might be wrong with it."""
+    many = node.arguments[-1] if node.arguments else None
+    if node.function == "@in" and isinstance(many, ast.Literal_) and many.value == [] and not many.failure:
+        return ast.Literal_(value=False, start=node.start, end=node.end, position=node.position, type=node.type)
+    return node
+
+
 def _constant_aggregate(
     node: ast.Node,
     parts: list[ast.Node],
@@ -95,7 +106,8 @@ def _constant_aggregate(
     values = _constants(parts)
     if values is None:
         return node
-    made = ast.Literal_(start=node.start, end=node.end, position=node.position, type=node.type)
+    lazy = any(part.lazy for part in parts if isinstance(part, ast.Literal_))
+    made = ast.Literal_(start=node.start, end=node.end, position=node.position, type=node.type, lazy=lazy)
     parts_cost = sum(map(_cost, parts))
     made.cost = cost + parts_cost if parts_cost else 0
     try:

@@ -10,6 +10,8 @@ from karpenter_linode.cel.code import absorb, require_bool
 from karpenter_linode.cel.cost import charge, size_of, tenths
 from karpenter_linode.cel.errors import EvaluationError, no_such_overload
 from karpenter_linode.cel.relations import compare, contains, differs, equals
+from karpenter_linode.cel.values import UInt
+from karpenter_linode.model.semver import SemVer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +24,7 @@ _ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "_>_": operator.gt,
     "_>=_": operator.ge,
 }
+_PRIMITIVE: Final = frozenset({bool, bytes, float, int, str, UInt})
 
 
 def emit_logic(node: ast.Logic, emit: Emit) -> Code:
@@ -150,6 +153,7 @@ def emit_in(node: ast.Call, emit: Emit) -> Code:
 def _in_constants(value: Code, elements: list[Any]) -> Code:
     texts = frozenset(element for element in elements if type(element) is str)
     only_texts = all(type(element) is str for element in elements)
+    hashed = bool(elements) and all(type(element) in _PRIMITIVE for element in elements)
     size = len(elements)
 
     def member(frame: Frame) -> bool:
@@ -157,6 +161,9 @@ def _in_constants(value: Code, elements: list[Any]) -> Code:
         frame[0] += size
         if only_texts and type(one) is str:
             return one in texts
+        if hashed and type(one) is SemVer:
+            # kube-scheduler hashes the value here and cannot hash versions; what fails there must not match here
+            raise no_such_overload()
         charge(frame, 0)
         return contains(elements, one)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from karpenter_linode.cel.macros import Macro
+    from karpenter_linode.cel.macros import MacroTable
 
 
 MAX_DEPTH: Final = 250
@@ -57,115 +57,115 @@ _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
 }
 
 
-def parse(text: str, macros: Mapping[tuple[str, int, bool], Macro]) -> Node:
+def parse(text: str, macros: MacroTable, *, quoted_fields: bool = False) -> Node:
     """The tree of an expression, macros expanded.
 
     Args:
         text: the expression.
         macros: by (name, number of arguments, written as a method).
+        quoted_fields: whether field names may stand in backticks.
 
     Raises:
         CompileError: the text does not follow the grammar.
     """
-    parser = _Parser(text, macros)
+    parser = _Parser(text, macros, quoted_fields=quoted_fields)
     node = parser.expression()
     parser.expect(END)
     return node
 
 
 class _Parser:
-    def __init__(self, text: str, macros: Mapping[tuple[str, int, bool], Macro]) -> None:
+    def __init__(self, text: str, macros: MacroTable, *, quoted_fields: bool) -> None:
         self._text = text
+        self._quoted_fields = quoted_fields
         self._macros = macros
         self._tokens = tokenize(text)
         self._next = 0
         self._depth = 0
 
-    # Each level of nesting costs three Python frames here (expression, operand, one list reader), which keeps MAX_DEPTH
-    # levels well inside the interpreter's recursion limit.
+    # Each level of nesting costs three Python frames (expression, operand, and what reads the brackets), which keeps
+    # MAX_DEPTH levels well inside the interpreter's recursion limit. That is why these two methods do so much each.
 
     def expression(self) -> Node:
         """``or [? or : expression]``."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise self.error(f"expression recursion limit exceeded: {MAX_DEPTH}")
-        node = self._operators()
-        if self._tokens[self._next].kind == "?":
-            mark = self.advance()
-            # the middle is no full expression: an unbracketed condition inside it is a syntax error in CEL
-            middle = self._operators()
-            self.expect(":")
-            last = self.expression()
-            node = Call(
-                function=CONDITIONAL,
-                arguments=[node, middle, last],
-                start=node.start,
-                end=last.end,
-                position=mark.offset,
-            )
-        self._depth -= 1
-        return node
-
-    def _operators(self) -> Node:
-        operands = [self._operand()]
-        pending: list[Token] = []
+        stacks: list[list[Node]] = [[]]
+        pending: list[list[Token]] = [[]]
+        marks: list[Token] = []
         while True:
+            stacks[-1].append(self._operand())
             token = self._tokens[self._next]
             power = _POWER.get(token.kind, 0)
-            while pending and _POWER[pending[-1].kind] >= power:
-                _reduce(operands, pending.pop())
-            if not power:
-                return operands[0]
+            while pending[-1] and _POWER[pending[-1][-1].kind] >= power:
+                _reduce(stacks[-1], pending[-1].pop())
+            if power:
+                pending[-1].append(token)
+            elif token.kind == "?" and len(marks) % 2 == 0:
+                # the middle is no full expression: an unbracketed condition inside it is a syntax error in CEL
+                self._deepen(marks)
+                marks.append(token)
+                stacks.append([])
+                pending.append([])
+            elif token.kind == ":" and len(marks) % 2 == 1:
+                marks.append(token)
+                stacks.append([])
+                pending.append([])
+            elif len(marks) % 2 == 1:
+                raise self.error(f"Syntax error: expected ':', found {_shown(token)}")
+            else:
+                break
             self._next += 1
-            pending.append(token)
-            operands.append(self._operand())
+        self._depth -= 1 + len(marks) // 2
+        return _conditional([stack[0] for stack in stacks], marks)
+
+    def _deepen(self, marks: list[Token]) -> None:
+        self._depth += bool(marks)
+        if self._depth > MAX_DEPTH:
+            raise self.error(f"expression recursion limit exceeded: {MAX_DEPTH}")
 
     def _operand(self) -> Node:
-        first = self._tokens[self._next]
-        if first.kind not in ("!", "-"):
-            return self._postfix(self._primary())
+        first = token = self._tokens[self._next]
         count = 0
-        while self._tokens[self._next].kind == first.kind:
-            self._next += 1
+        while token.kind == first.kind and token.kind in ("!", "-"):
             count += 1
-        token = self._tokens[self._next]
-        if first.kind == "-" and count == 1 and token.kind in ("int", "float"):
-            return self._postfix(self._negative_number(first, self.advance()))
-        if token.kind in ("!", "-"):
+            self._next += 1
+            token = self._tokens[self._next]
+        if count and token.kind in ("!", "-"):
             raise self.error(f"Syntax error: '{token.kind}' cannot follow '{first.kind}' without brackets")
-        node = self._postfix(self._primary())
-        node.start = min(node.start, first.offset)
-        if count % 2 == 0:  # pairs cancel out, even before types are looked at
-            return node
-        return Call(
-            function="!_" if first.kind == "!" else "-_",
-            arguments=[node],
-            start=first.offset,
-            end=node.end,
-            position=first.offset,
-        )
+        start = _STARTS.get(token.kind)
+        if start is None:
+            raise self.error(f"Syntax error: expected an operand, found {_shown(token)}")
+        self._next += 1
+        if count == 1 and first.kind == "-" and token.kind in ("int", "float"):
+            node: Node = self._negative_number(first, token)
+            count = 0
+        else:
+            node = start(self, token)
+        while True:
+            following = self._tokens[self._next].kind
+            if following == ".":
+                node = self._member(node)
+            elif following == "[":
+                node = self._index(node)
+            elif following == "{" and (name := qualified_name(node)):
+                node = self._message(node, name)
+            else:
+                return _signed(node, first, count)
 
-    def _primary(self) -> Node:
-        token = self.advance()
-        kind = token.kind
-        end = token.offset + len(token.text)
-        if kind in _READERS:
-            return self._literal(token, lambda: _READERS[kind](token.text))
-        if kind in _CONSTANTS:
-            return Literal_(value=_CONSTANTS[kind], start=token.offset, end=end, position=token.offset)
-        if kind == "(":
-            node = self.expression()
-            close = self.expect(")")
-            node.start, node.end = token.offset, close.offset + 1
-            return node
-        if kind == "[":
-            return self._list(token)
-        if kind == "{":
-            return self._map(token)
-        if kind in ("name", "."):
-            return self._name(token)
-        self._next -= 1
-        raise self.error(f"Syntax error: expected an operand, found {_shown(token)}")
+    def _constant(self, token: Token) -> Node:
+        value = _CONSTANTS[token.kind]
+        return Literal_(value=value, start=token.offset, end=token.offset + len(token.text), position=token.offset)
+
+    def _bracketed(self, token: Token) -> Node:
+        node = self.expression()
+        close = self.expect(")")
+        node.start, node.end = token.offset, close.offset + 1
+        return node
+
+    def _number_or_text(self, token: Token) -> Node:
+        return self._literal(token, lambda: _READERS[token.kind](token.text))
 
     def _name(self, token: Token) -> Node:
         name = self.expect("name") if token.kind == "." else token
@@ -177,18 +177,6 @@ class _Parser:
             return self._call(name, None, dot, token.offset)
         return Ident(name=dot + name.text, start=token.offset, end=end, position=token.offset)
 
-    def _postfix(self, node: Node) -> Node:
-        while True:
-            token = self._tokens[self._next]
-            if token.kind == ".":
-                node = self._member(node)
-            elif token.kind == "[":
-                node = self._index(node)
-            elif token.kind == "{" and (name := qualified_name(node)):
-                node = self._message(node, name)
-            else:
-                return node
-
     def _member(self, node: Node) -> Node:
         dot = self.advance()
         optional = self._accept("?")
@@ -197,10 +185,12 @@ class _Parser:
             self._next -= 1
             raise self.error(f"Syntax error: expected a field or method name after '.', found {_shown(name)}")
         if name.kind == "quoted":
-            raise CompileError("unsupported syntax: '`'", self._text, name.offset)
+            if not self._quoted_fields:
+                raise CompileError("unsupported syntax: '`'", self._text, name.offset)
+            name = name._replace(text=name.text[1:-1])
         if not optional and self._tokens[self._next].kind == "(":
             return self._call(name, node, "", node.start)
-        end = name.offset + len(name.text)
+        end = self._tokens[self._next - 1].offset + len(self._tokens[self._next - 1].text)
         return Select(operand=node, name=name.text, optional=optional, start=node.start, end=end, position=dot.offset)
 
     def _index(self, node: Node) -> Node:
@@ -324,6 +314,42 @@ class _Parser:
     def error(self, message: str) -> CompileError:
         """An error about the next token."""
         return CompileError(message, self._text, self._tokens[self._next].offset)
+
+
+_STARTS: Final[Mapping[str, Callable[[_Parser, Token], Node]]] = {
+    **dict.fromkeys(_READERS, _Parser._number_or_text),
+    **dict.fromkeys(_CONSTANTS, _Parser._constant),
+    **dict.fromkeys(("name", "."), _Parser._name),
+    "(": _Parser._bracketed,
+    "[": _Parser._list,
+    "{": _Parser._map,
+}
+
+
+def _signed(node: Node, sign: Token, count: int) -> Node:
+    """A node behind as many signs of one kind. Pairs cancel out, even before types are looked at."""
+    if not count:
+        return node
+    node.start = sign.offset
+    if count % 2 == 0:
+        return node
+    name = "!_" if sign.kind == "!" else "-_"
+    return Call(function=name, arguments=[node], start=sign.offset, end=node.end, position=sign.offset)
+
+
+def _conditional(parts: list[Node], marks: list[Token]) -> Node:
+    """``a ? b : c ? d : e`` from its five parts and four marks; it binds to the right."""
+    node = parts[-1]
+    for index in range(len(parts) - 3, -1, -2):
+        condition, middle = parts[index], parts[index + 1]
+        node = Call(
+            function=CONDITIONAL,
+            arguments=[condition, middle, node],
+            start=condition.start,
+            end=node.end,
+            position=marks[index].offset,
+        )
+    return node
 
 
 def _reduce(operands: list[Node], operator: Token) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.cel.errors import EvaluationError, no_such_overload
-from karpenter_linode.cel.values import Duration, Optional, Timestamp, TypeValue, UInt, encode_key, kind_of
+from karpenter_linode.cel.values import ComputedQuantity, Duration, Optional, Timestamp, TypeValue, UInt, encode_key, kind_of
 from karpenter_linode.model.quantity import Quantity
 from karpenter_linode.model.semver import SemVer
 
@@ -16,7 +16,7 @@ _PLAIN: Final = frozenset({str, int, bool, float, bytes, UInt, Quantity, Timesta
 _NUMBERS: Final = frozenset({int, UInt, float})
 _MISSING: Final = object()
 # Kinds that answer a comparison with anything foreign by an error instead of false, when they stand on the left.
-_STRICT: set[type] = {Quantity, SemVer}
+_STRICT: set[type] = {Quantity, ComputedQuantity, SemVer}
 
 
 def register_strict(python_type: type) -> None:
@@ -38,9 +38,13 @@ def equals(left: Any, right: Any) -> bool:
         if kind is SemVer:
             return left.compare(right) == 0  # type: ignore[no-any-return]
     elif kind in _NUMBERS:
-        return type(right) in _NUMBERS and bool(left == right)
+        return type(right) in _NUMBERS and _number(left, right) == _number(right, left)
     if left is None or right is None:
         return left is right
+    if kind is ComputedQuantity and type(right) is Quantity:
+        return bool(left == right)
+    if type(right) is ComputedQuantity and kind in _STRICT:
+        raise no_such_overload()
     if isinstance(left, list | tuple):
         return isinstance(right, list | tuple) and len(left) == len(right) and all(map(equals, left, right))
     if isinstance(left, dict):
@@ -98,6 +102,11 @@ def _same(left: Any, right: Any) -> bool:
         return False
 
 
+def _number(one: Any, other: Any) -> Any:
+    """A number as it is compared with another: as a double beside a double, which is how the cel-spec tests want it."""
+    return float(one) if type(other) is float else one
+
+
 _ORDERED: Final = (
     frozenset({bool}),
     frozenset({str}),
@@ -119,6 +128,8 @@ def compare(left: Any, right: Any) -> int:
         left, right = left.nanos, right.nanos
     elif not any(kind in group and other in group for group in _ORDERED):
         raise no_such_overload()
+    elif kind is not other:
+        left, right = _number(left, right), _number(right, left)
     if left == right:
         return 0
     if left < right:

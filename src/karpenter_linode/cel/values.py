@@ -88,12 +88,18 @@ NONE: Final = Optional(None)
 
 
 class Timestamp:
-    """A point in time, in nanoseconds since 1970 UTC."""
+    """A point in time.
 
-    __slots__ = ("nanos",)
+    Args:
+        nanos: nanoseconds since 1970 UTC.
+        offset: seconds east of UTC in which it was written; it shows in its text and nowhere else.
+    """
 
-    def __init__(self, nanos: int) -> None:
+    __slots__ = ("nanos", "offset")
+
+    def __init__(self, nanos: int, offset: int = 0) -> None:
         self.nanos = nanos
+        self.offset = offset
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.nanos == self.nanos  # type: ignore[attr-defined]
@@ -123,6 +129,15 @@ class TypeValue:
         return hash(self.name)
 
 
+class ComputedQuantity(Quantity):
+    """What ``add`` and ``sub`` make. kube-scheduler cannot compare it when it stands on the right of ``==``.
+
+    An expression that fails in kube-scheduler must not buy nodes here, so it fails here too.
+    """
+
+    __slots__ = ()
+
+
 _KINDS: dict[type, str] = {
     type(None): "null_type",
     bool: "bool",
@@ -140,6 +155,7 @@ _KINDS: dict[type, str] = {
     TypeValue: "type",
     Optional: "optional_type",
     Quantity: "kubernetes.Quantity",
+    ComputedQuantity: "kubernetes.Quantity",
     SemVer: "kubernetes.Semver",
 }
 

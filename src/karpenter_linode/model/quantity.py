@@ -14,6 +14,7 @@ from typing import Final
 NANO: Final = 1_000_000_000
 MILLI: Final = 1_000_000  # nano-units in one thousandth
 _MAX: Final = (2**63 - 1) * NANO
+_PLAIN_BINARY_DIGITS: Final = 15
 _FAST_DIGITS: Final = 18  # apimachinery keeps up to 18 decimal digits exactly, beyond the cap too
 
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -42,15 +43,18 @@ class Quantity:
     Args:
         nano: the amount in nano-units (``1`` is ``1_000_000_000``).
         notation: ``DecimalSI``, ``BinarySI`` or ``DecimalExponent``; it decides the written form, never equality.
+        plain: whether apimachinery would hold it as a plain 64-bit integer, which ``1000m`` and ``1.0`` are not.
     """
 
-    __slots__ = ("nano", "notation")
+    __slots__ = ("nano", "notation", "plain")
     nano: int
     notation: str
+    plain: bool
 
-    def __init__(self, nano: int, notation: str = DECIMAL_SI) -> None:
+    def __init__(self, nano: int, notation: str = DECIMAL_SI, *, plain: bool = True) -> None:
         object.__setattr__(self, "nano", nano)
         object.__setattr__(self, "notation", notation)
+        object.__setattr__(self, "plain", plain)
 
     def __setattr__(self, name: str, value: object) -> None:
         msg = f"Quantity is immutable (attempt to set {name})"
@@ -127,6 +131,8 @@ def _parse(text: str) -> Quantity:
         nano, remainder = divmod((digits << _BINARY[binary]) * NANO, 10 ** len(fraction))
         nano = min(nano + (remainder > 0), _MAX)
         notation = BINARY_SI
+        # floor(log10(2**bits)) is bits * 3 // 10 for every suffix there is
+        plain = not fraction and len(whole) + _BINARY[binary] * 3 // 10 < _PLAIN_BINARY_DIGITS
     else:
         exponent = int(exponent_text) if exponent_mark else _DECIMAL[decimal]
         if abs(exponent) > _MAX_EXPONENT:
@@ -136,7 +142,8 @@ def _parse(text: str) -> Quantity:
         if len(whole) + len(fraction) > _FAST_DIGITS:
             nano = min(nano, _MAX)
         notation = DECIMAL_EXPONENT if exponent_mark else DECIMAL_SI
-    return Quantity(-nano if sign == "-" else nano, notation)
+        plain = exponent >= len(fraction) and len(whole) + len(fraction) <= _FAST_DIGITS
+    return Quantity(-nano if sign == "-" else nano, notation, plain=plain)
 
 
 def _scale(digits: int, exponent: int) -> int:

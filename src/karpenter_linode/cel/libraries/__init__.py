@@ -22,12 +22,14 @@ from karpenter_linode.cel.libraries import (
     text,
     times,
     url,
+    wellknown,
 )
 
 STANDARD: Final = (
     operators.LIBRARY,
     conversions.LIBRARY,
     times.LIBRARY,
+    wellknown.LIBRARY,
     Library("macros", {}, macros.STANDARD),
 )
 """What every environment has, with ``text`` and ``regex`` for the string methods of the standard library."""

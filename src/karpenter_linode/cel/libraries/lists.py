@@ -91,9 +91,17 @@ def _extreme(name: str, sign: int) -> Callable[[list[Any]], Any]:
     def choose(values: list[Any]) -> Any:
         if not values:
             raise EvaluationError(f"{name} called on empty list")
-        return reduce(lambda one, other: other if compare(other, one) == sign else one, values)
+        return reduce(lambda one, other: other if _beats(other, one, sign) else one, values)
 
     return choose
+
+
+def _beats(one: Any, other: Any, sign: int) -> bool:
+    # values of kinds without an order between them are passed over, as in Kubernetes
+    try:
+        return compare(one, other) == sign
+    except EvaluationError:
+        return False
 
 
 def _index_of(values: list[Any], wanted: Any) -> int:

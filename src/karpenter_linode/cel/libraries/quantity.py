@@ -9,7 +9,7 @@ from karpenter_linode.cel.cost import traversal
 from karpenter_linode.cel.declarations import Argument, Estimate, Library, Overload, function, method
 from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.types import BOOL, DOUBLE, INT, QUANTITY, STRING
-from karpenter_linode.cel.values import INT_MAX, INT_MIN
+from karpenter_linode.cel.values import INT_MAX, INT_MIN, ComputedQuantity
 from karpenter_linode.model.quantity import NANO, Quantity, QuantityError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _sign(value: Quantity) -> int:
 
 
 def _is_integer(value: Quantity) -> bool:
-    return value.nano % NANO == 0 and INT_MIN <= value.nano // NANO <= INT_MAX
+    return value.plain and value.nano % NANO == 0 and INT_MIN <= value.nano // NANO <= INT_MAX
 
 
 def _as_integer(value: Quantity) -> int:
@@ -86,7 +86,7 @@ _OVERLOADS: Final = {
     "isInteger": (method("quantity_is_integer", (QUANTITY,), BOOL, _is_integer),),
     # a double is what this function is asked for; amounts are compared and added as integers
     "asApproximateFloat": (method("quantity_get_float", (QUANTITY,), DOUBLE, lambda value: value.nano / NANO),),
-    "add": _with("add", lambda value, nano: Quantity(value.nano + nano, value.notation)),
-    "sub": _with("sub", lambda value, nano: Quantity(value.nano - nano, value.notation)),
+    "add": _with("add", lambda value, nano: ComputedQuantity(value.nano + nano, value.notation)),
+    "sub": _with("sub", lambda value, nano: ComputedQuantity(value.nano - nano, value.notation)),
 }
 LIBRARY: Final = Library("quantity", _OVERLOADS)

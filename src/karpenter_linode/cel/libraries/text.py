@@ -43,10 +43,10 @@ def _char_at(text: str, index: int) -> str:
 
 def _index_of(text: str, part: str, start: int = 0) -> int:
     if not part:
-        return start if start else 0
-    if not 0 <= start <= len(text):
+        return start
+    if start < 0:
         raise _out_of_range(start)
-    return text.find(part, start)
+    return text.find(part, start) if start < len(text) else -1
 
 
 def _last_index_of(text: str, part: str, start: int | None = None) -> int:
@@ -54,9 +54,9 @@ def _last_index_of(text: str, part: str, start: int | None = None) -> int:
         return text.rfind(part)
     if not part:
         return start
-    if not 0 <= start <= len(text):
+    if start < 0:
         raise _out_of_range(start)
-    return text.rfind(part, 0, start + len(part))
+    return text.rfind(part, 0, start + len(part)) if start < len(text) else -1
 
 
 def _substring(text: str, start: int, end: int | None = None) -> str:

@@ -81,17 +81,23 @@ def parse_timestamp(text: str) -> Timestamp:
     if not valid or offset_hours > 23 or offset_minutes > 59:  # noqa: PLR2004
         raise EvaluationError("type conversion error from 'string' to 'google.protobuf.Timestamp'")
     seconds = _days_from_civil(year, month, day) * _DAY + hour * 3600 + minute * 60 + second
-    seconds -= (offset_hours * 3600 + offset_minutes * 60) * (-1 if match[8] == "-" else 1)
-    return checked_timestamp(seconds * _SECOND + int((match[7] or "0")[:9].ljust(9, "0")))
+    offset = (offset_hours * 3600 + offset_minutes * 60) * (-1 if match[8] == "-" else 1)
+    made = checked_timestamp((seconds - offset) * _SECOND + int((match[7] or "0")[:9].ljust(9, "0")))
+    return Timestamp(made.nanos, offset)
 
 
 def format_timestamp(value: Timestamp) -> str:
-    """RFC 3339 in UTC, with as much of a fraction as there is."""
+    """RFC 3339 in the zone it was written in, with as much of a fraction as there is."""
     seconds, nanos = divmod(value.nanos, _SECOND)
-    days, rest = divmod(seconds, _DAY)
+    days, rest = divmod(seconds + value.offset, _DAY)
     year, month, day = _civil_from_days(days)
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
-    return f"{year:04d}-{month:02d}-{day:02d}T{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}{fraction}Z"
+    return f"{year:04d}-{month:02d}-{day:02d}T{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}{fraction}{_zone(value.offset)}"
+
+
+def _zone(offset: int) -> str:
+    minutes = abs(offset) // 60
+    return f"{'-' if offset < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}" if offset else "Z"
 
 
 def _days_in_month(year: int, month: int) -> int:
