@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from karpenter_linode.explain.reasons import headline, reason_lines
+from karpenter_linode.explain.reasons import reason_lines
 from karpenter_linode.explain.text import Line, counted, money, names, table
 from karpenter_linode.model import codec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from karpenter_linode.operator.outcome import Outcome, PodOutcome
+    from karpenter_linode.operator.outcome import JournalEntry, Outcome, PodOutcome
 
 _MINUTE = 60
 _HOUR = 3600
@@ -50,16 +50,30 @@ def _ran(pod: PodOutcome) -> bool:
 def _since(outcome: Outcome, moment: datetime | None) -> str:
     if moment is None:
         return "-"
-    seconds = round((moment - outcome.started).total_seconds())
-    hours, rest = divmod(seconds, _HOUR)
-    minutes, seconds = divmod(rest, _MINUTE)
-    return f"{hours}:{minutes:02d}:{seconds:02d}"
+    return _clock((moment - outcome.started).total_seconds())
 
 
 def _story(outcome: Outcome) -> Iterator[Line]:
     width = max((len(entry.source) for entry in outcome.journal), default=0)
-    for entry in outcome.journal:
-        yield Line(f"{_since(outcome, entry.at)}  {entry.source:{width}}  {entry.subject}: {entry.text}")
+    for first, last, times in _told_once(outcome.journal):
+        about = f"{first.subject}: " if first.subject else ""
+        again = f" ({times} times until {_since(outcome, last.at)})" if times > 1 else ""
+        yield Line(f"{_since(outcome, first.at)}  {first.source:{width}}  {about}{first.text}{again}")
+
+
+def _told_once(journal: Iterable[JournalEntry]) -> list[tuple[JournalEntry, JournalEntry, int]]:
+    """First and last of each run of entries in which a source says the same of a subject, and how many there are."""
+    runs: dict[int, tuple[JournalEntry, JournalEntry, int]] = {}
+    current: dict[tuple[str, str], int] = {}
+    for number, entry in enumerate(journal):
+        who = (entry.source, entry.subject)
+        run = runs.get(current.get(who, -1))
+        if run is not None and entry.subject and run[0].text == entry.text:
+            runs[current[who]] = (run[0], entry, run[2] + 1)
+        else:
+            current[who] = number
+            runs[number] = (entry, entry, 1)
+    return list(runs.values())
 
 
 def _pods(outcome: Outcome) -> list[Line]:
@@ -119,7 +133,7 @@ def _bill(outcome: Outcome) -> list[Line]:
 def _unplaced(outcome: Outcome) -> list[Line]:
     lines: list[Line] = []
     for item in outcome.unplaced:
-        lines.append(Line(f"pod {item.pod} not placed: {headline(item.reason)}", "bad"))
+        lines.append(Line(f"pod {item.pod} not placed: {item.reason.message}", "bad"))
         lines += reason_lines(item.reason, "  ")[1:]
     return lines
 
@@ -127,19 +141,20 @@ def _unplaced(outcome: Outcome) -> list[Line]:
 def _verdict(outcome: Outcome) -> Line:
     placed = sum(_ran(pod) for pod in outcome.pods)
     waiting = len(outcome.pods) - placed
+    built = sum(claim.launched is not None for claim in outcome.node_claims)
     parts = [
         f"{counted(placed, 'pod')} placed" + (f", {waiting} not" if waiting else ""),
-        f"{counted(len(outcome.node_claims), 'node')} built",
+        f"{counted(built, 'node')} built",
         f"{money(outcome.nano_dollars)} billed",
         f"{len(outcome.left)} still billed" if outcome.left else "nothing left billed",
-        f"{_since_seconds(outcome.seconds)} of virtual time",
+        f"{_clock(outcome.seconds)} of virtual time",
     ]
     if not outcome.quiet:
         parts.append("stopped at the time limit")
     return Line("; ".join(parts), "good" if succeeded(outcome) and not outcome.left else "bad")
 
 
-def _since_seconds(seconds: float) -> str:
+def _clock(seconds: float) -> str:
     hours, rest = divmod(round(seconds), _HOUR)
-    minutes, seconds = divmod(rest, _MINUTE)
-    return f"{hours}:{minutes:02d}:{seconds:02d}"
+    minutes, rest = divmod(rest, _MINUTE)
+    return f"{hours}:{minutes:02d}:{rest:02d}"

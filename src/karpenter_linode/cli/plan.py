@@ -16,12 +16,13 @@ from karpenter_linode.cli.output import note, print_data, print_lines, progress,
 from karpenter_linode.cli.references import reference_errors
 from karpenter_linode.cluster.pending import NOT_FOR_KARPENTER
 from karpenter_linode.dra.claims import has_dra_requirements
-from karpenter_linode.explain import solution_data, solution_lines
+from karpenter_linode.explain import solution_data, solution_lines, with_rejected
 from karpenter_linode.linode.tables import bundled_types
 from karpenter_linode.model import codec
 from karpenter_linode.operator.options import Options
+from karpenter_linode.scheduling.pods import DRA_SKIPPED_LOG
 from karpenter_linode.scheduling.problem import PodRef, Problem, Solution, Unplaced
-from karpenter_linode.scheduling.solver import solve
+from karpenter_linode.scheduling.solver import DRA_IGNORED_CODE, solve
 
 if TYPE_CHECKING:
     from karpenter_linode.cli.offline import Market
@@ -31,6 +32,8 @@ DRA_ON: Final = (
     "ResourceClaims count here, as with --ignore-dra-requests=false on the controller; "
     "the controller itself ignores them by default"
 )
+# Where the line in the controller's log is not the one in the event: people search for either.
+_LOGGED: Final = {DRA_IGNORED_CODE: f"the controller logs: {DRA_SKIPPED_LOG}"}
 _MANY_PODS: Final = 500
 
 
@@ -86,6 +89,8 @@ def command(
         _write_problem(posed.problem, dump_problem)
     with progress(f"placing {len(posed.problem.pods)} pods", wanted=len(posed.problem.pods) >= _MANY_PODS):
         solution = _solved(posed)
+        if explain:
+            solution = with_rejected(posed.problem, solution)
     _report(solution, posed, manifests, output, explain=explain)
     return EXIT_UNPLACED if solution.unplaced else EXIT_PLACED
 
@@ -115,8 +120,13 @@ def _ref(pod: Pod) -> PodRef:
 
 
 def _report(solution: Solution, posed: Offline, manifests: Manifests, output: str, *, explain: bool) -> None:
+    logged = [_LOGGED[item.reason.code] for item in solution.unplaced if item.reason.code in _LOGGED]
     ignored = [f"{count} x {kind}" if count > 1 else kind for kind, count in sorted(manifests.ignored.items())]
-    notes = [*posed.notes, *([f"without a say here, ignored: {', '.join(ignored)}"] if ignored else [])]
+    notes = [
+        *dict.fromkeys(logged),
+        *posed.notes,
+        *([f"without a say here, ignored: {', '.join(ignored)}"] if ignored else []),
+    ]
     warnings = [str(warning) for warning in manifests.warnings]
     if output == "table":
         for text in warnings:

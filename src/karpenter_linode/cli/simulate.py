@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from msgspec.structs import replace
 
 from karpenter_linode.cli import options
 from karpenter_linode.cli.errors import EXIT_PLACED, EXIT_UNPLACED, InputError
@@ -15,21 +14,25 @@ from karpenter_linode.cli.outcome_view import outcome_data, outcome_lines, succe
 from karpenter_linode.cli.output import note, print_data, print_lines, progress, warn
 from karpenter_linode.cli.plan import DRA_ON
 from karpenter_linode.cli.references import reference_errors
+from karpenter_linode.cli.scenario_file import read_scenario
 from karpenter_linode.cluster.view import is_supported
 from karpenter_linode.dra.claims import has_dra_requirements
 from karpenter_linode.model.core import CSINode, Event, Node, Pod, VolumeAttachment
-from karpenter_linode.model.duration import DurationError, format_duration, parse_duration
+from karpenter_linode.model.duration import DurationError, parse_duration
 from karpenter_linode.model.karpenter import LinodeNodeClass, NodeClaim, NodePool
 from karpenter_linode.model.kinds import to_manifest
 from karpenter_linode.model.meta import ObjectMeta
 from karpenter_linode.model.resource import ResourceSlice
 from karpenter_linode.operator.embedded import run_embedded
 from karpenter_linode.operator.options import Options
+from karpenter_linode.sim.cluster import SimSettings
 from karpenter_linode.sim.kubelet import RUNTIME_ANNOTATION
+from karpenter_linode.sim.scenario import Scenario, play
 
 if TYPE_CHECKING:
     from karpenter_linode.model.meta import KubeObject
 
+DEFAULT_RUNTIME: Final = "1h"
 # What a world that starts without machines cannot be told about: they would be names without anything behind them.
 _MADE_BY_THE_WORLD: Final = (Node, NodeClaim, ResourceSlice, CSINode, VolumeAttachment, Event)
 
@@ -55,13 +58,14 @@ class Duration(click.ParamType[timedelta]):
 @click.command("simulate")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides every delay: same seed, same story.")
-@click.option("--duration", type=Duration(), default="2h", show_default=True, help="Virtual time after which to stop.")
+@click.option("--duration", type=Duration(), help="Virtual time after which to stop.  [default: 2h]")
 @click.option(
     "--pod-runtime",
     type=Duration(),
-    default="30m",
-    show_default=True,
-    help=f"How long pods run that do not say so in the annotation {RUNTIME_ANNOTATION}.",
+    help=f"How long pods run that do not say so in the annotation {RUNTIME_ANNOTATION}.  [default: 1h]",
+)
+@click.option(
+    "--scenario", "scenario_file", metavar="FILE", help="What else happens: later objects, deletions, faults."
 )
 @options.ignore_dra_requests
 @options.output
@@ -70,8 +74,9 @@ def command(
     paths: tuple[str, ...],
     *,
     seed: int,
-    duration: timedelta,
-    pod_runtime: timedelta,
+    duration: timedelta | None,
+    pod_runtime: timedelta | None,
+    scenario_file: str | None,
     ignore_dra_requests: bool,
     output: str,
     quiet: bool,
@@ -86,6 +91,7 @@ def command(
     Examples:
       karpenter-linode simulate examples/one-gpu --seed 7
       karpenter-linode simulate examples/five-pods --quiet
+      karpenter-linode simulate examples/any-plan --scenario examples/scenarios/sold-out.yaml
       karpenter-linode simulate examples/one-gpu --seed 7 -o json
 
     Exit codes: 0 every pod got a node, 1 some pod got none, 2 bad input.
@@ -95,7 +101,8 @@ def command(
     if errors:
         raise InputError(errors)
     notes: list[str] = []
-    objects = _objects(manifests, pod_runtime, notes)
+    objects = _objects(manifests, notes)
+    scenario = read_scenario(scenario_file) if scenario_file else Scenario(pod_runtime=DEFAULT_RUNTIME)
     if not ignore_dra_requests and any(isinstance(obj, Pod) and has_dra_requirements(obj) for obj in objects):
         notes.insert(0, DRA_ON)
     with progress("simulating"):
@@ -103,7 +110,11 @@ def command(
             [to_manifest(obj) for obj in objects],
             seed=seed,
             options=Options(ignore_dra_requests=ignore_dra_requests),
-            limit_seconds=duration.total_seconds(),
+            scenario=lambda world: play(world.cluster, scenario),
+            settings=SimSettings(
+                scenario.delays, scenario.linode_delays, scenario.driver, pod_runtime or scenario.runtime
+            ),
+            limit_seconds=(duration or scenario.limit).total_seconds(),
         )
     if output == "table":
         for warning in manifests.warnings:
@@ -116,7 +127,7 @@ def command(
     return EXIT_PLACED if succeeded(outcome) else EXIT_UNPLACED
 
 
-def _objects(manifests: Manifests, pod_runtime: timedelta, notes: list[str]) -> list[KubeObject]:
+def _objects(manifests: Manifests, notes: list[str]) -> list[KubeObject]:
     """What is applied at the start: the input less what only a running world makes, and a node class for each pool."""
     kept: list[KubeObject] = []
     left_out = 0
@@ -125,7 +136,7 @@ def _objects(manifests: Manifests, pod_runtime: timedelta, notes: list[str]) -> 
         if isinstance(obj, _MADE_BY_THE_WORLD) or (isinstance(obj, Pod) and _is_under_way(obj)):
             left_out += 1
         else:
-            kept.append(_with_runtime(obj, pod_runtime) if isinstance(obj, Pod) else obj)
+            kept.append(obj)
     if left_out:
         notes.append(f"the world begins empty: {left_out} nodes, NodeClaims, slices and pods under way are left out")
     return [*_missing_classes(kept, notes), *kept]
@@ -133,13 +144,6 @@ def _objects(manifests: Manifests, pod_runtime: timedelta, notes: list[str]) -> 
 
 def _is_under_way(pod: Pod) -> bool:
     return bool(pod.spec.node_name) or pod.status.phase in {"Succeeded", "Failed"}
-
-
-def _with_runtime(pod: Pod, runtime: timedelta) -> Pod:
-    if RUNTIME_ANNOTATION in pod.metadata.annotations:
-        return pod
-    annotations = {**pod.metadata.annotations, RUNTIME_ANNOTATION: format_duration(runtime)}
-    return replace(pod, metadata=replace(pod.metadata, annotations=annotations))
 
 
 def _missing_classes(objects: list[KubeObject], notes: list[str]) -> list[KubeObject]:

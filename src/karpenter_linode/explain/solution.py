@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         Unplaced,
     )
 
+_SINGLE_ROWS: Final = 20
+_PREDICTED: Final = "virtual/"
 _HEADER: Final = ("NODECLAIM", "NODEPOOL", "PLAN", "PRICE/H", "PODS", "DEVICES")
 
 
@@ -35,7 +37,7 @@ def solution_lines(solution: Solution, *, explain: bool = False) -> list[Line]:
     """
     lines = [_summary(solution)]
     if solution.new_node_claims:
-        lines += [Line(), *table(_HEADER, [_row(claim, solution) for claim in solution.new_node_claims])]
+        lines += [Line(), *_claims_table(solution)]
         for claim in solution.new_node_claims if explain else ():
             lines += [Line(), *_detail(claim, solution)]
     if solution.existing:
@@ -86,6 +88,17 @@ def _summary(solution: Solution) -> Line:
     return Line(", ".join(parts), "bad" if unplaced else "good")
 
 
+def _claims_table(solution: Solution) -> list[Line]:
+    """A row for each new NodeClaim; many are told together where they look the same."""
+    rows = [_row(claim, solution) for claim in solution.new_node_claims]
+    if len(rows) <= _SINGLE_ROWS:
+        return table(_HEADER, rows)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, *rest in rows:
+        alike.setdefault(tuple(rest), []).append(name)
+    return table((*_HEADER, "NODES"), [(names(group, 1), *rest, str(len(group))) for rest, group in alike.items()])
+
+
 def _row(claim: PlannedNodeClaim, solution: Solution) -> tuple[str, ...]:
     cheapest = claim.instance_types[0] if claim.instance_types else ""
     others = len(claim.instance_types) - 1
@@ -111,11 +124,19 @@ def _detail(claim: PlannedNodeClaim, solution: Solution) -> list[Line]:
         Line(f"  pods: {names([pod.key for pod in claim.pods], 10)}"),
     ]
     for name, choices in _devices(claim, solution, cheapest):
-        lines += [Line(f"  claim {name}, request {choice.request}: device {choice.device}") for choice in choices]
+        lines += [Line(f"  claim {name}, request {choice.request}: {_device(choice.device)}") for choice in choices]
     if claim.rejected:
-        lines.append(Line(f"  plans not allowed: {len(claim.rejected)}"))
+        lines.append(Line("  plans not allowed"))
         lines += [Line(f"  {line.text}", line.kind) for line in _forest(claim.rejected)]
     return lines
+
+
+def _device(identity: str) -> str:
+    """``driver/pool/device`` in words; pool and name of a predicted device exist in the simulation only."""
+    driver, _, device = identity.removeprefix(_PREDICTED).partition("/")
+    if identity.startswith(_PREDICTED):
+        return f"predicted device {device.rpartition('/')[2]} of {driver}"
+    return f"device {identity}"
 
 
 def _forest(reasons: Sequence[Reason]) -> list[Line]:

@@ -40,7 +40,7 @@ def planned(number: int, pods: tuple[str, ...]) -> PlannedNodeClaim:
     return PlannedNodeClaim(f"gpu-{number}", "gpu", CLAIM, PLANS, 520_000_000, refs, NO_GPU)
 
 
-CHOICES = tuple(DeviceChoice("gpu", "gpu-0", plan) for plan in PLANS)
+CHOICES = tuple(DeviceChoice("gpu", "virtual/gpu.nvidia.com/predicted/gpu-0", plan) for plan in PLANS)
 SOLUTIONS = {
     "nothing": Solution(),
     "placed": Solution(
@@ -86,3 +86,20 @@ def test_data_says_whether_everything_is_placed_and_what_it_costs() -> None:
     data = solution_data(SOLUTIONS["mixed"])
     assert data["placed"] is False
     assert data["summary"] == {"newNodes": 2, "placedPods": 3, "unplacedPods": 8, "pricePerHour": "1.04"}
+
+
+def test_many_new_nodes_that_look_the_same_are_told_together() -> None:
+    solution = Solution(new_node_claims=tuple(planned(number, (f"p{number}",)) for number in range(1, 101)))
+    lines = [line.text for line in solution_lines(solution)]
+    assert lines[2].split() == ["NODECLAIM", "NODEPOOL", "PLAN", "PRICE/H", "PODS", "DEVICES", "NODES"]
+    assert lines[3].startswith("gpu-1 and 99 others")
+    assert lines[3].endswith("100")
+    assert len(lines) == 4
+
+
+def test_a_published_device_is_named_in_full() -> None:
+    placed = SOLUTIONS["placed"]
+    choice = DeviceChoice("gpu", "gpu.nvidia.com/node-1/gpu-3")
+    published = Solution(placed.new_node_claims, claims=(ClaimPlacement("default/c", "gpu-1", (choice,)),))
+    lines = [line.text for line in solution_lines(published, explain=True)]
+    assert "  claim default/c, request gpu: device gpu.nvidia.com/node-1/gpu-3" in lines

@@ -1,0 +1,82 @@
+"""Why the plans that a new NodeClaim does not allow are out: the solver is asked again, with those plans alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from karpenter_linode.model.reason import Reason
+from karpenter_linode.model.requirements import Requirements
+from karpenter_linode.scheduling.solver import solve
+
+if TYPE_CHECKING:
+    from karpenter_linode.model.instance_type import InstanceType
+    from karpenter_linode.model.karpenter import NodePool
+    from karpenter_linode.scheduling.problem import PlannedNodeClaim, Problem, Solution
+
+_EXPLAINED: Final = 20  # NodeClaims; more than anybody reads
+_ROUNDS: Final = 8
+_CROWDED_OUT: Final = "would do alone; the limits of the NodePool or the other pods of this round rule it out"
+_EXCLUDED: Final = "excluded by the requirements of the NodePool"
+
+
+def with_rejected(problem: Problem, solution: Solution) -> Solution:
+    """The solution with the reasons of the plans that its first NodeClaims do not allow.
+
+    The solver keeps no reasons for what it does not have to refuse, since that would cost more than the decision. So
+    each NodeClaim's pods are placed once more, on its NodePool with the other plans alone. A plan that would do by
+    itself was ruled out by its surroundings: limits, or what else had to fit.
+
+    Args:
+        problem: what was asked.
+        solution: what was answered.
+    """
+    explained = tuple(
+        replace(claim, rejected=claim.rejected or _rejected(problem, claim))
+        for claim in solution.new_node_claims[:_EXPLAINED]
+    )
+    return replace(solution, new_node_claims=explained + solution.new_node_claims[_EXPLAINED:])
+
+
+def _rejected(problem: Problem, claim: PlannedNodeClaim) -> tuple[Reason, ...]:
+    uids = {(pod.namespace, pod.name) for pod in claim.pods}
+    pods = tuple(pod for pod in problem.pods if (pod.namespace, pod.name) in uids)
+    pool = tuple(pool for pool in problem.node_pools if pool.name == claim.node_pool)
+    base = replace(problem, pods=pods, node_pools=pool, nodes=(), bound_pods=())
+    left = [kind for kind in problem.instance_types.get(claim.node_pool, ()) if kind.name not in claim.instance_types]
+    excluded = _excluded(left, pool)
+    left = [kind for kind in left if kind.name not in excluded]
+    reasons = [Reason("nodepool-requirements", _EXCLUDED, subject=f"plan {name}") for name in excluded]
+    for _ in range(_ROUNDS):
+        if not left or not pods:
+            break
+        answer = solve(replace(base, instance_types={claim.node_pool: tuple(left)}))
+        able = {name for planned in answer.new_node_claims for name in planned.instance_types}
+        if answer.unplaced or not able:
+            reasons += [child for item in answer.unplaced[:1] for child in _of_plans(item.reason)]
+            break
+        reasons += _by_surroundings(left, able)
+        left = [kind for kind in left if kind.name not in able]
+    return tuple(reasons)
+
+
+def _excluded(kinds: list[InstanceType], pools: tuple[NodePool, ...]) -> dict[str, None]:
+    """Names of the plans that the requirements of the pool rule out from the start."""
+    wanted = [Requirements.from_specs(pool.spec.template.spec.requirements) for pool in pools]
+    return dict.fromkeys(
+        kind.name
+        for kind in kinds
+        if not all(Requirements.from_specs(kind.requirements).intersects(requirements) for requirements in wanted)
+    )
+
+
+def _of_plans(reason: Reason) -> tuple[Reason, ...]:
+    """The part of a tree that is about plans: below the pool and below the NodeClaim that was tried."""
+    while len(reason.children) == 1 and not reason.subject.startswith("plan"):
+        reason = reason.children[0]
+    return reason.children or (reason,)
+
+
+def _by_surroundings(left: list[InstanceType], able: set[str]) -> list[Reason]:
+    return [Reason("plan-crowded-out", _CROWDED_OUT, subject=f"plan {kind.name}") for kind in left if kind.name in able]

@@ -1,0 +1,133 @@
+"""The documentation is complete, its links resolve, and what it tells people to type exists."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+import yaml
+
+from karpenter_linode.cli.main import COMMANDS, PROGRAM, cli
+from karpenter_linode.operator.options import Options
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"))])
+IDS = [str(page.relative_to(ROOT)) for page in PAGES]
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PLACEHOLDER = re.compile(r"^(MEASURED|SETTINGS|TODO|TBD|FIXME)\b", re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of a page's headings, as MkDocs makes them."""
+    titles = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
+    plain = (re.sub(r"[^\w\s-]", "", title.replace("`", "")).strip().lower() for title in titles)
+    return {re.sub(r"[-\s]+", "-", title) for title in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_links_resolve(page: Path) -> None:
+    for target in LINK.findall(FENCE.sub("", page.read_text())):
+        if target.startswith(("http://", "https://", "mailto:")):
+            continue
+        name, _, anchor = target.partition("#")
+        goal = (page.parent / name).resolve() if name else page
+        assert goal.exists(), f"{page}: {target} does not exist"
+        if anchor:
+            assert anchor in anchors(goal), f"{page}: {target} has no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_nothing_is_left_to_fill_in(page: Path) -> None:
+    assert PLACEHOLDER.search(page.read_text()) is None
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    def files(node: Any) -> list[str]:
+        if isinstance(node, str):
+            return [node]
+        return [name for value in (node.values() if isinstance(node, dict) else node) for name in files(value)]
+
+    navigation = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    assert sorted(files(navigation)) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+
+
+def test_the_reference_of_commands_is_what_the_commands_say() -> None:
+    script = runpy.run_path(str(ROOT / "scripts/cli_reference.py"))
+    hint = "run: .venv/bin/python scripts/cli_reference.py"
+    assert (DOCS / "reference/cli.md").read_text() == script["page"](), hint
+
+
+def test_every_command_and_option_is_in_the_reference() -> None:
+    text = (DOCS / "reference/cli.md").read_text()
+    context = click.Context(cli, info_name=PROGRAM)
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        for title, leaf in leaves(name, command):
+            assert re.search(rf"^##+ {title}$", text, re.MULTILINE), f"{title} is not documented"
+            for option in (option for parameter in leaf.params for option in parameter.opts if option.startswith("--")):
+                assert f"{option}" in text, f"{title} {option} is not documented"
+
+
+def leaves(title: str, command: click.Command) -> list[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        return [(title, command)]
+    return [leaf for name, child in command.commands.items() for leaf in leaves(f"{title} {name}", child)]
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    text = (DOCS / "reference/settings.md").read_text()
+    for field in msgspec.structs.fields(Options):
+        assert f"| `{field.name.replace('_', '-')}` |" in text, f"setting {field.name} is not documented"
+
+
+def console_commands() -> list[tuple[str, str]]:
+    found = []
+    for page in PAGES:
+        for language, block in FENCE.findall(page.read_text()):
+            if language in {"console", "sh", "bash"}:
+                found += [(page.name, line.removeprefix("$ ")) for line in block.splitlines() if line.startswith("$ ")]
+    return found
+
+
+def test_make_targets_that_pages_name_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    named = {line.split()[1] for _, line in console_commands() if line.startswith("make ")}
+    for page in PAGES:
+        named |= set(re.findall(r"`make ([a-z]+)`", page.read_text()))
+    assert {"demo", "test"} <= named, "README names the two commands"
+    for target in named:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target}"
+
+
+@pytest.mark.parametrize(("page", "line"), console_commands())
+def test_commands_that_pages_show_parse(page: str, line: str) -> None:
+    for part in re.split(r"\s[|]\s|\s&&\s|\s+#\s", line):
+        words = shlex.split(part)
+        if not words or Path(words[0]).name != PROGRAM or "completion" in words:
+            continue
+        name, *arguments = words[1:]
+        assert name in COMMANDS, f"{page}: {line}"
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        if not {"-h", "--help"} & set(arguments):
+            command.make_context(name, arguments)
+
+
+PATH = re.compile(
+    r"`((?:src|tests|examples|docs|scripts|bench|cli|model|cel|dra|catalog|scheduling|linode|cluster|sim|operator)/[\w/.-]*)`"
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_paths_that_pages_name_exist(page: Path) -> None:
+    for path in PATH.findall(page.read_text()):
+        assert (ROOT / path).exists() or (ROOT / "src/karpenter_linode" / path).exists(), f"{page.name}: {path}"
