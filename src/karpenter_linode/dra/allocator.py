@@ -38,6 +38,44 @@ DEFAULT_STEPS: Final = 200_000
 _Outcome = Found | AllocationError | None
 
 
+class _Known:
+    """A claim with what a round needs of it worked out once.
+
+    Args:
+        claim: the claim; held, so that its identity stays its own.
+        prepared: ready for the search, or why it never can be.
+        deleting: pods that are leaving.
+
+    ``spec`` tells claims apart that ask for different things. It is None where more than the spec decides: the claim
+    has devices already, or can never be allocated. Within a round devices only get fewer until some are released, so
+    that a refusal holds for every later claim of equal spec.
+    """
+
+    __slots__ = ("allocated", "claim", "key", "prepared", "spec")
+
+    def __init__(
+        self, claim: ResourceClaim, prepared: PreparedClaim | AllocationError, deleting: frozenset[str]
+    ) -> None:
+        self.claim = claim
+        self.key = claim.key
+        self.prepared = prepared
+        self.allocated = claim.status.allocation is not None and not released(claim, deleting)
+        self.spec: int | None = (
+            None if self.allocated or isinstance(prepared, AllocationError) else prepared.spec.number
+        )
+
+
+class _Wanted:
+    """Claims still to be allocated, and what the pod's other claims leave of a target."""
+
+    __slots__ = ("allowed", "pending", "requirements")
+
+    def __init__(self, pending: list[_Known], requirements: Requirements, allowed: frozenset[str] | None) -> None:
+        self.pending = pending
+        self.requirements = requirements
+        self.allowed = allowed
+
+
 class Allocator:
     """Gives devices to claims within one round of scheduling.
 
@@ -78,6 +116,10 @@ class Allocator:
         self._steps = steps
         self._ledger = Ledger()
         self._claims: dict[str, ClaimAllocation] = {}
+        self._by_object: dict[int, _Known] = {}
+        self._by_key: dict[str, list[_Known]] = {}
+        self._names_of: dict[int, tuple[tuple[InstanceType, ...], tuple[str, ...]]] = {}
+        self._compiled: set[int] = set()
         self._refused: dict[Hashable, Reason] = {}
         self._explained: dict[Hashable, Reason] = {}
 
@@ -95,21 +137,32 @@ class Allocator:
         Returns:
             What the claims would get, or why they cannot get it here. Without ``explain`` the Reason has no children.
         """
-        wanted = self._classify(target, {claim.key: claim for claim in claims})
+        if len(claims) == 1:  # the common case, worth its own way: tried on every node for every pod
+            one = self._by_object.get(id(claims[0])) or self._learn(claims[0])
+            known = [one]
+            shape: Hashable = one.spec
+        else:
+            known = [self._by_object.get(id(claim)) or self._learn(claim) for claim in claims]
+            shape = _shape(known)
+        key: Hashable = None
+        if shape is not None:
+            key = (
+                (target.id, shape) if target.node_name else (target.id, shape, target.requirements, self._names(target))
+            )
+            if not explain and key in self._refused:
+                return self._refused[key]
+        wanted = self._classify(target, {item.key: item for item in known})
         if isinstance(wanted, Reason):
             return wanted
-        pending, requirements, allowed = wanted
-        if not pending:
-            names = tuple(name for name in _names(target) if allowed is None or name in allowed)
-            return Allocation(target.id, names, requirements) if names else why.no_instance_type(target)
-        prepared = self._prepare(target, pending)
-        if isinstance(prepared, Reason):
-            return prepared
-        key = (target.id, tuple(claim.spec.number for claim in prepared), requirements, _names(target))
-        refusal = None if explain else self._refused.get(key)
-        if refusal is not None:
-            return refusal
-        return self._allocate(target, prepared, requirements, allowed, key=key, explain=explain)
+        if not wanted.pending:
+            names = tuple(name for name in self._names(target) if wanted.allowed is None or name in wanted.allowed)
+            return Allocation(target.id, names, wanted.requirements) if names else why.no_instance_type(target)
+        prepared = []
+        for item in wanted.pending:
+            if isinstance(item.prepared, AllocationError):
+                return why.of_error(item.prepared, target)
+            prepared.append(item.prepared)
+        return self._allocate(target, prepared, wanted, key=key, explain=explain)
 
     def commit(self, allocation: Allocation) -> None:
         """Reserve what an allocation was given.
@@ -123,6 +176,8 @@ class Allocator:
         self._ledger.commit(allocation)
         for claim in allocation.claims:
             self._claims[claim.claim] = claim
+            for known in self._by_key.get(claim.claim, ()):
+                known.spec = None
 
     def release(self, target_id: str, instance_types: Iterable[str]) -> None:
         """Give back what some instance types of a target hold. Unknown ones are ignored."""
@@ -163,38 +218,53 @@ class Allocator:
 
     # --- which claims are still to be allocated --------------------------------------------------------------------
 
-    def _classify(
-        self, target: Target, claims: Mapping[str, ResourceClaim]
-    ) -> tuple[list[ResourceClaim], Requirements, frozenset[str] | None] | Reason:
+    def _learn(self, claim: ResourceClaim) -> _Known:
+        """What this round needs to know of a claim, worked out once for each object."""
+        known = self._by_object[id(claim)] = _Known(claim, self._prepared(claim), self._deleting)
+        self._by_key.setdefault(known.key, []).append(known)
+        if known.key in self._claims:
+            known.spec = None
+        return known
+
+    def _prepared(self, claim: ResourceClaim) -> PreparedClaim | AllocationError:
+        try:
+            prepared = self._preparer.claim(claim)
+            if prepared.spec.number not in self._compiled:
+                why.check_compiles(prepared)
+                self._compiled.add(prepared.spec.number)
+        except AllocationError as error:
+            return error.with_traceback(None)
+        return prepared
+
+    def _names(self, target: Target) -> tuple[str, ...]:
+        types = target.instance_types
+        found = self._names_of.get(id(types))
+        if found is None:
+            names = tuple([item.name for item in types]) or ("",)
+            found = self._names_of[id(types)] = (types, names)
+        return found[1]
+
+    def _classify(self, target: Target, claims: Mapping[str, _Known]) -> _Wanted | Reason:
         """Claims to allocate, the requirements that allocated ones leave, and the instance types they allow."""
         requirements = target.requirements
         allowed: frozenset[str] | None = None
         pending = []
-        for key, claim in claims.items():
+        for key, item in claims.items():
             mine = self._claims.get(key)
             if mine is not None:
                 narrowed = _in_memory(target, mine, requirements)
                 if mine.bound:
                     names = frozenset(mine.devices)
                     allowed = names if allowed is None else allowed & names
-            elif claim.status.allocation is not None and not released(claim, self._deleting):
-                narrowed = _in_cluster(target, claim, requirements)
+            elif item.allocated:
+                narrowed = _in_cluster(target, item.claim, requirements)
             else:
-                pending.append(claim)
+                pending.append(item)
                 continue
             if isinstance(narrowed, Reason):
                 return narrowed
             requirements = narrowed
-        return pending, requirements, allowed
-
-    def _prepare(self, target: Target, claims: Iterable[ResourceClaim]) -> list[PreparedClaim] | Reason:
-        try:
-            prepared = [self._preparer.claim(claim) for claim in claims]
-            for claim in prepared:
-                why.check_compiles(claim)
-        except AllocationError as error:
-            return why.of_error(error, target)
-        return prepared
+        return _Wanted(pending, requirements, allowed)
 
     # --- one search for each instance type -------------------------------------------------------------------------
 
@@ -202,12 +272,12 @@ class Allocator:
         self,
         target: Target,
         claims: Sequence[PreparedClaim],
-        requirements: Requirements,
-        allowed: frozenset[str] | None,
+        wanted: _Wanted,
         *,
         key: Hashable,
         explain: bool,
     ) -> Allocation | Reason:
+        requirements, allowed = wanted.requirements, wanted.allowed
         answers: dict[str, tuple[Place, Found]] = {}
         rejected: list[Reason] = []
         certain = True
@@ -233,7 +303,7 @@ class Allocator:
         if answers:
             return _answer(target, claims, answers, requirements, tuple(rejected))
         refusal = why.no_instance_type(target)
-        if certain:
+        if certain and key is not None:
             self._refused[key] = refusal
         return why.no_instance_type(target, tuple(rejected)) if explain else refusal
 
@@ -268,8 +338,10 @@ class Allocator:
         return why.about(target, name, reason)
 
 
-def _names(target: Target) -> tuple[str, ...]:
-    return tuple([item.name for item in target.instance_types]) or ("",)
+def _shape(known: Sequence[_Known]) -> Hashable:
+    """The specs of several claims, or None when more than their specs decides."""
+    specs = tuple([item.spec for item in known])
+    return None if None in specs or not specs else specs
 
 
 def _in_memory(target: Target, claim: ClaimAllocation, requirements: Requirements) -> Requirements | Reason:

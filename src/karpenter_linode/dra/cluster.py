@@ -52,7 +52,7 @@ class PublishedDevices:
     def pools(self, reach: Reach, node_name: str) -> tuple[Pool, ...]:
         """The pools in reach of a place by driver and name, those that wait for binding conditions last."""
         names = sorted({**self._of_node.get(node_name, {}), **self._anywhere}) if node_name else sorted(self._anywhere)
-        found = (gather(self._slices[name], reach, self._features, self._shapes) for name in names)
+        found = [gather(self._slices[name], reach, self._features, self._shapes, newest_only=True) for name in names]
         return tuple(sorted((pool for pool in found if pool is not None), key=lambda pool: pool.binds))
 
     def hidden_in_use(self, node_name: str, held: InUse) -> dict[str, int]:

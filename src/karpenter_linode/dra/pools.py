@@ -113,12 +113,22 @@ class Pool:
         return any(candidate.device.binding_conditions for candidate in self.candidates)
 
 
-def gather(slices: Sequence[ResourceSlice], reach: Reach, features: Features, shapes: Shapes) -> Pool | None:
+def gather(
+    slices: Sequence[ResourceSlice], reach: Reach, features: Features, shapes: Shapes, *, newest_only: bool = False
+) -> Pool | None:
     """One pool from all slices of its driver and name, or None when nothing of it is in reach.
 
     The newest generation among the slices in reach counts. It is complete when as many slices as it declares are in
     reach, or exist at all unless a newer generation has begun elsewhere. Slices that disagree on the number declared
     leave it incomplete in any order.
+
+    Args:
+        slices: all slices of one driver and pool name.
+        reach: what the place can use.
+        features: what the cluster has switched on.
+        shapes: where device shapes are found.
+        newest_only: a generation that has been superseded anywhere is gone (spec 4). kube-scheduler still gives devices
+            of the old one away while its own slices are all there; a plan had better not count on them.
     """
     usable = [item for item in slices if _slice_in_reach(item, reach, features)]
     if all(item.spec.shared_counters for item in usable):
@@ -129,6 +139,8 @@ def gather(slices: Sequence[ResourceSlice], reach: Reach, features: Features, sh
     spec = usable[0].spec
     key: PoolKey = (spec.driver, spec.pool.name, False)
     superseded = any(item.spec.pool.generation > generation for item in slices)
+    if superseded and newest_only:
+        return None
     problem = _incomplete(usable, current, superseded=superseded)
     budgets = _budgets(current)
     consumers = {
