@@ -75,23 +75,36 @@ def first_closed_gate(claim: NodeClaim, node: Node | None, view: View, *, ignore
 
 def _driver_gate(claim: NodeClaim, slices: Iterable[ResourceSlice]) -> Gate | None:
     drivers = claim.metadata.annotations.get(labels.REQUESTED_DRA_DRIVERS, "").split(",")
-    ready = complete_drivers(slices)
+    published = complete_drivers(slices)
     for driver in filter(None, (name.strip() for name in drivers)):
-        if driver not in ready:
-            message = f'DRA driver "{driver}" has not published a complete resource pool'
+        message = f'DRA driver "{driver}" has not published a complete resource pool'
+        if driver not in published:
             return ("DRADriverPoolsNotPublished", message)
+        expected = _expected_devices(claim, driver)
+        if published[driver] < expected:
+            found = f"{published[driver]} of the {expected} devices that the plan has"
+            return ("DRADriverPoolsNotPublished", f"{message}: {found}")
     return None
 
 
-def complete_drivers(slices: Iterable[ResourceSlice]) -> frozenset[str]:
-    """Drivers with at least one complete pool: every slice of the newest generation is there."""
-    seen: dict[tuple[str, str], tuple[int, int, int]] = {}
+def _expected_devices(claim: NodeClaim, driver: str) -> int:
+    # A driver that finds its devices one after another may publish a pool that is complete and still too small. A node
+    # that counted as ready then would not fit the pods it was bought for, and a second one would be bought.
+    text = claim.metadata.labels.get(labels.LINODE_INSTANCE_GPU_COUNT, "")
+    return int(text) if driver == labels.NVIDIA_DRIVER and text.isdecimal() else 0
+
+
+def complete_drivers(slices: Iterable[ResourceSlice]) -> dict[str, int]:
+    """Devices in complete pools, by driver. A pool is complete when every slice of its newest generation is there."""
+    pools: dict[tuple[str, str], list[ResourceSlice]] = {}
     for item in slices:
-        pool = item.spec.pool
-        key = (item.spec.driver, pool.name)
-        generation, count, _ = seen.get(key, (-1, 0, 0))
-        if pool.generation > generation:
-            seen[key] = (pool.generation, 1, pool.resource_slice_count)
-        elif pool.generation == generation:
-            seen[key] = (generation, count + 1, pool.resource_slice_count)
-    return frozenset(driver for (driver, _), (_, count, wanted) in seen.items() if count == wanted > 0)
+        newest = pools.setdefault((item.spec.driver, item.spec.pool.name), [])
+        if newest and item.spec.pool.generation > newest[0].spec.pool.generation:
+            newest.clear()
+        if not newest or item.spec.pool.generation == newest[0].spec.pool.generation:
+            newest.append(item)
+    complete: dict[str, int] = {}
+    for (driver, _), newest in sorted(pools.items()):
+        if len(newest) == newest[-1].spec.pool.resource_slice_count:
+            complete[driver] = complete.get(driver, 0) + sum(len(item.spec.devices) for item in newest)
+    return complete
