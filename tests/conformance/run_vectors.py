@@ -6,6 +6,7 @@ The form of rows and answers is that of the vectors' README, so that any file of
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from karpenter_linode.dra import AllocationError, Features, InUse, allocate_on_n
 from karpenter_linode.model import codec
 from karpenter_linode.model.core import Node
 from karpenter_linode.model.resource import DeviceClass, DeviceID, ResourceClaim, ResourceSlice
+from karpenter_linode.scheduling import solve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +52,31 @@ def answer_dra(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-SUBCOMMANDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"dra": answer_dra}
+def answer_scheduling(row: dict[str, Any]) -> dict[str, Any]:
+    """Solve the problem of a row."""
+    cases = _sibling("scheduling_cases")
+    outcome: dict[str, Any] = cases.to_outcome(solve(cases.to_problem(row["problem"])))
+    return {"id": row["id"], **outcome}
+
+
+def _sibling(name: str) -> Any:
+    """A module beside this one; test folders are not packages."""
+    known = sys.modules.get(f"conformance_{name}")
+    if known is not None:
+        return known
+    spec = importlib.util.spec_from_file_location(f"conformance_{name}", Path(__file__).parent / f"{name}.py")
+    if spec is None or spec.loader is None:
+        raise ImportError(name)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+SUBCOMMANDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "dra": answer_dra,
+    "scheduling": answer_scheduling,
+}
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:

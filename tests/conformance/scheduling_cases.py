@@ -27,9 +27,9 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line, parse_float=Decimal)
 
 
-def nano_dollars(price: Decimal | int) -> int:
+def nano_dollars(price: Decimal | float) -> int:
     """A price of the vectors in nano-dollars."""
-    return int(Decimal(price) * NANO_DOLLARS)
+    return int(Decimal(str(price)) * NANO_DOLLARS)
 
 
 def to_problem(plain: dict[str, Any]) -> Problem:
