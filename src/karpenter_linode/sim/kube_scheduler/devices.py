@@ -122,26 +122,37 @@ class DeviceLedger:
         claim = self._store.find(ResourceClaim, name, namespace)
         self._hold(claim_key, None if claim is None else claim.status.allocation)
 
+    def existing(self, pod: Pod) -> list[ResourceClaim]:
+        """The claims that a pod refers to. While one is missing, the pod does not even enter the queue.
+
+        Raises:
+            Refused: one does not exist, or was made for another pod.
+        """
+        keys = claim_keys(pod)
+        if isinstance(keys, Reason):
+            raise Refused(NOT_CREATED)
+        found = []
+        generated = {status.resource_claim_name for status in pod.status.resource_claim_statuses}
+        for key in keys:
+            claim = self._store.find(ResourceClaim, key.name, key.namespace)
+            if claim is None:
+                raise Refused(f'resourceclaim "{key.name}" not found')
+            owners = claim.metadata.owner_references
+            if key.name in generated and not any(owner.controller and owner.uid == pod.uid for owner in owners):
+                raise Refused(f"ResourceClaim {claim.key} was not created for pod {pod.key} (pod is not owner)")
+            found.append(claim)
+        return found
+
     def claims_of(self, pod: Pod) -> PodClaims:
         """The claims that a pod needs.
 
         Raises:
             Refused: one is missing, belongs to another pod, is being deleted, or cannot take another user now.
         """
-        keys = claim_keys(pod)
-        if isinstance(keys, Reason):
-            raise Refused(NOT_CREATED)
         allocated, unallocated = [], []
-        generated = {status.resource_claim_name for status in pod.status.resource_claim_statuses}
-        for key in keys:
-            claim = self._store.find(ResourceClaim, key.name, key.namespace)
-            if claim is None:
-                raise Refused(f'resourceclaim "{key.name}" not found')
+        for claim in self.existing(pod):
             if claim.metadata.deletion_timestamp is not None:
-                raise Refused(f'resourceclaim "{key.name}" is being deleted')
-            owners = claim.metadata.owner_references
-            if key.name in generated and not any(owner.controller and owner.uid == pod.uid for owner in owners):
-                raise Refused(f"ResourceClaim {claim.key} was not created for pod {pod.key} (pod is not owner)")
+                raise Refused(f'resourceclaim "{claim.name}" is being deleted')
             if claim.key in self.in_flight:
                 raise Refused(f"resourceclaim {claim.key} is in the process of being allocated")
             if claim.status.allocation is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.dra.errors import AllocationError
@@ -56,6 +57,7 @@ class KubeScheduler:
         self._events = context.recorder(NAME)
         self._verdicts: dict[bytes, dict[str, tuple[int, tuple[str, ...]]]] = {}
         self._assumed: dict[str, str] = {}
+        self._claimless: dict[str, str] = {}
         context.store.listen(Pod, self._pod_changed)
         context.store.listen(Node, self._node_changed)
         context.store.listen(ResourceSlice, self._slice_changed)
@@ -77,6 +79,7 @@ class KubeScheduler:
         pod = change.stored.decode(Pod)
         if change.type == "DELETED" or (pod.spec.node_name and not takes_room(pod)):
             self._queue.remove(pod.key)
+            self._claimless.pop(pod.key, None)
             self._assumed.pop(pod.key, None)
             place = self._view.remove_pod(pod.key)
             if place:
@@ -94,8 +97,29 @@ class KubeScheduler:
             self._queue.remove(pod.key)
         elif pod.spec.scheduling_gates:
             self._write_condition(pod, SCHEDULING_GATED, GATED)
-        else:
+        elif self._has_claims(pod):
             self._queue.put(PodInfo(pod))
+
+    def _has_claims(self, pod: Pod) -> bool:
+        """Whether all claims exist. A pod that misses one stays outside the queue, without a condition."""
+        try:
+            self._ledger.existing(pod)
+        except Refused as refused:
+            self._queue.remove(pod.key)
+            if self._claimless.get(pod.key) != str(refused):
+                self._claimless[pod.key] = str(refused)
+                self._context.journal.step(NAME, pod, f"Pod waits outside the queue: {refused}")
+            return False
+        self._claimless.pop(pod.key, None)
+        return True
+
+    def _look_at_claimless(self, claim: ResourceClaim) -> None:
+        """A claim has come to be: pods that waited for it may enter the queue."""
+        for key in list(self._claimless):
+            namespace, _, name = key.partition("/")
+            pod = self._store.find(Pod, name, namespace)
+            if pod is not None and _uses(pod, claim):
+                self._take_in(pod)
 
     def _node_changed(self, change: Change) -> None:
         if change.stored is None:
@@ -135,10 +159,12 @@ class KubeScheduler:
         claim = change.stored.decode(ResourceClaim)
         if claim.key in self._ledger.in_flight:
             return
+        if change.type == "ADDED":
+            self._look_at_claimless(claim)
         if change.type == "DELETED" or (change.type == "MODIFIED" and claim.status.allocation is None):
             self._queue.wake(lambda info: bool(info.pod.spec.resource_claims))
         else:
-            self._queue.wake(lambda info: _uses(info.pod, claim))
+            self._queue.wake(partial(_info_uses, claim))
 
     def _class_changed(self, change: Change) -> None:  # noqa: ARG002  # any change of any class may help
         self._queue.wake(lambda info: bool(info.pod.spec.resource_claims))
@@ -283,8 +309,7 @@ class KubeScheduler:
         except KubeError as error:
             self._unreserve(waiting, claims, str(error))
             return
-        for claim in claims.open:
-            self._ledger.settle(claim.key)
+        self._settle(claims)
         message = f"Successfully assigned {pod.key} to {node_name}"
         self._events.record(pod, "Normal", "Scheduled", message)
 
@@ -304,7 +329,7 @@ class KubeScheduler:
         patch = {"metadata": {"resourceVersion": version}, "status": status}
         self._store.patch(_CLAIM, claim.name, patch, namespace=claim.namespace, subresource="status")
         given = ", ".join(f"{result.pool}/{result.device}" for result in allocation.devices.results)
-        self._context.journal.step("kube-scheduler", claim, f"ResourceClaim allocated: {given}", pod=pod.key)
+        self._context.journal.step(NAME, claim, f"ResourceClaim allocated: {given}", pod=pod.key)
 
     def _write_reservation(self, claim: ResourceClaim, pod: Pod) -> None:
         users = codec.to_plain(claim.status.reserved_for)
@@ -321,12 +346,17 @@ class KubeScheduler:
         pod = waiting.info.pod
         self._assumed.pop(pod.key, None)
         self._view.remove_pod(pod.key)
-        for claim in claims.open:
-            self._ledger.settle(claim.key)
+        self._settle(claims)
         if self._store.find(Pod, pod.name, pod.namespace) is None:
             self._queue.remove(pod.key)
             return
         self._fail(waiting, SCHEDULER_ERROR, error)
+
+    def _settle(self, claims: PodClaims) -> None:
+        """Claims are no longer in flight: pods that share one may be placed now."""
+        for claim in claims.open:
+            self._ledger.settle(claim.key)
+            self._queue.wake(partial(_info_uses, claim))
 
     def _patch_status(self, pod: Pod, status: dict[str, Any]) -> None:
         self._store.patch(
@@ -336,6 +366,10 @@ class KubeScheduler:
 
 def _consumer(pod: Pod) -> dict[str, str]:
     return {"resource": "pods", "name": pod.name, "uid": pod.uid}
+
+
+def _info_uses(claim: ResourceClaim, info: PodInfo) -> bool:
+    return _uses(info.pod, claim)
 
 
 def _uses(pod: Pod, claim: ResourceClaim) -> bool:
