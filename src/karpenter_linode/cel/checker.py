@@ -224,7 +224,9 @@ class Checker:
             result = outcome if result is None or result == outcome else DYN
         if not possible:
             given = [self._inference.resolve(each, final=True) for each in given]
-            self._complain(f"found no matching overload for '{node.function}' applied to '{_signature(given, node)}'", node)
+            self._complain(
+                f"found no matching overload for '{node.function}' applied to '{_signature(given, node)}'", node
+            )
             possible = list(function.overloads)
         node.overloads = tuple(possible)
         node.type = result or DYN
@@ -272,7 +274,10 @@ class Checker:
                 [(entry.value, entry.optional) for entry in node.entries],
             ]
         for column in columns:
-            kinds = [element.type.params[0] if optional and element.type.params else element.type for element, optional in column]
+            kinds = [
+                element.type.params[0] if optional and element.type.params else element.type
+                for element, optional in column
+            ]
             for (element, _), kind in zip(column, kinds, strict=True):
                 if kind != kinds[0]:
                     raise self._error(f"expected type '{_shown(kinds[0])}' but found '{_shown(kind)}'", element)
@@ -295,7 +300,8 @@ class Checker:
         """A message with a value of its own: a call with the fields as arguments, in their order."""
         start, end, position = node.start, node.end, node.position
         given: dict[str, ast.Node] = {
-            name: ast.Literal_(value=default, start=start, end=end, position=position) for name, default in fields.items()
+            name: ast.Literal_(value=default, start=start, end=end, position=position)
+            for name, default in fields.items()
         }
         for entry in node.entries:
             name = entry.key.value if isinstance(entry.key, ast.Literal_) else ""
@@ -346,7 +352,9 @@ class Checker:
                 kind = self._inference.resolve(body)
                 if kind.name != "map" and not is_open(kind):
                     signature = f"(map(dyn, dyn), {_shown(kind)})"
-                    self._complain(f"found no matching overload for 'cel.@mapInsert' applied to '{signature}'", node.body)
+                    self._complain(
+                        f"found no matching overload for 'cel.@mapInsert' applied to '{signature}'", node.body
+                    )
                 return kind
             case _:
                 self._require(node.body, BOOL)

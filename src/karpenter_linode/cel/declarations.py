@@ -125,7 +125,11 @@ class Function:
     def _search(self, arguments: tuple[Any, ...], *, member: bool) -> Overload:
         kinds = [kind_of(argument) for argument in arguments]
         for overload in self.overloads:
-            if overload.member == member and len(overload.params) == len(kinds) and all(map(_takes, overload.params, kinds)):
+            if (
+                overload.member == member
+                and len(overload.params) == len(kinds)
+                and all(map(_takes, overload.params, kinds))
+            ):
                 return overload
         raise no_such_overload()
 

@@ -66,7 +66,11 @@ class Emitter:
         certain = self._checked and len(node.overloads) == 1
         if certain and not any(map(_unsure, node.overloads[0].params, node.arguments)):
             return _direct(node.overloads[0], arguments)
-        return _dispatched(self._functions[node.function], arguments, member=node.member)
+        function = self._functions[node.function]
+        constant = node.arguments[-1]
+        if len(arguments) == 2 and isinstance(constant, ast.Literal_) and not constant.failure:  # noqa: PLR2004
+            return _dispatched_constant(function, arguments[0], constant, member=node.member)
+        return _dispatched(function, arguments, member=node.member)
 
 
 def _unsure(param: Type, argument: ast.Node) -> bool:
@@ -120,6 +124,28 @@ def _dispatched(function: Function, arguments: tuple[Code, ...], *, member: bool
         cost = overload.cost
         charge(frame, cost if isinstance(cost, int) else cost(*values))
         return overload.implementation(*values)
+
+    return call
+
+
+def _dispatched_constant(function: Function, argument: Code, constant: ast.Literal_, *, member: bool) -> Code:
+    """A call on something unknown and a constant, such as ``x.isGreaterThan(semver("1.0.0"))``."""
+    value = constant.value
+    known: dict[type, tuple[Callable[..., Any], int]] = {}
+
+    def call(frame: Frame) -> Any:
+        given = argument(frame)
+        entry = known.get(type(given))
+        if entry is not None:
+            frame[0] += entry[1]
+            return entry[0](given, value)
+        frame[0] += constant.cost
+        overload = function.select((given, value), member=member)
+        cost = overload.cost
+        if isinstance(cost, int):
+            known[type(given)] = overload.implementation, cost + constant.cost
+        charge(frame, cost if isinstance(cost, int) else cost(given, value))
+        return overload.implementation(given, value)
 
     return call
 

@@ -25,9 +25,18 @@ if TYPE_CHECKING:
     from karpenter_linode.cel.macros import Macro
 
 _TYPE_NAMES = (
-    ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type")
-    + ("google.protobuf.Timestamp", "google.protobuf.Duration")
-)
+    "bool",
+    "int",
+    "uint",
+    "double",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "null_type",
+    "type",
+    "optional_type",
+) + ("google.protobuf.Timestamp", "google.protobuf.Duration")
 
 
 class Environment:
@@ -86,16 +95,22 @@ class Environment:
             CompileError: syntax, names, types, literals, or the result type.
         """
         try:
-            scope = Scope(self._variables, self._constants, self._container)
-            tree = parse(text, self._macros, quoted_fields=self._quoted_fields)
-            checker = Checker(text, self._functions, scope, checked=self._checked, homogeneous=self._homogeneous)
-            tree = checker.run(tree)
-            self._check_result(text, tree, result)
-            return Program(text, fold(tree, text), scope, tuple(self._variables), Emitter(self._functions, checked=self._checked), result, self._sizes)
+            tree, scope = self._check(text)
+            if result is not None and tree.type != result and not is_open(tree.type):
+                raise CompileError(f"must evaluate to {result} or the unknown type, not {tree.type}", text, tree.start)
+            emitter = Emitter(self._functions, checked=self._checked)
+            return Program(text, fold(tree, text), scope, emitter, self._estimate, must_be_bool=result == BOOL)
         except RecursionError:
             raise CompileError("expression is nested too deeply", text, 0) from None
 
-    def _check_result(self, text: str, tree: ast.Node, result: Type | None) -> None:
-        if result is None or tree.type == result or is_open(tree.type):
-            return
-        raise CompileError(f"must evaluate to {result} or the unknown type, not {tree.type}", text, tree.start)
+    def _check(self, text: str) -> tuple[ast.Node, Scope]:
+        scope = Scope(self._variables, self._constants, self._container)
+        tree = parse(text, self._macros, quoted_fields=self._quoted_fields)
+        checker = Checker(text, self._functions, scope, checked=self._checked, homogeneous=self._homogeneous)
+        return checker.run(tree), scope
+
+    def _estimate(self, text: str) -> tuple[int, int]:
+        from karpenter_linode.cel.estimate import estimate  # noqa: PLC0415 - few need it
+
+        # read again: folding has made the program's own tree cheaper than what Kubernetes estimates
+        return estimate(self._check(text)[0], self._sizes)

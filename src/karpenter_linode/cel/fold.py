@@ -73,7 +73,9 @@ def _fold_call(node: ast.Call, text: str) -> ast.Node:
     foldings = {overload.folding for overload in node.overloads} - {"never"}
     if not foldings:
         return node
-    eager = foldings == {"eager"} and not any(argument.lazy for argument in node.arguments if isinstance(argument, ast.Literal_))
+    eager = foldings == {"eager"} and not any(
+        argument.lazy for argument in node.arguments if isinstance(argument, ast.Literal_)
+    )
     made = ast.Literal_(start=node.start, end=node.end, position=node.position, type=node.type, lazy=not eager)
     made.cost = sum(_cost(argument) for argument in node.arguments)
     try:

@@ -58,7 +58,9 @@ def has(call: MacroCall) -> Node:
     """``has(e.f)``."""
     argument = call.arguments[0]
     if not isinstance(argument, Select) or argument.optional or argument.test:
-        raise CompileError("invalid argument to has() macro: expected a field selection such as a.b", call.text, argument.position)
+        raise CompileError(
+            "invalid argument to has() macro: expected a field selection such as a.b", call.text, argument.position
+        )
     return Select(
         operand=argument.operand,
         name=argument.name,

@@ -269,7 +269,9 @@ class _Parser:
             optional = self._accept("?")
             field = self.expect("name")
             self.expect(":")
-            key = Literal_(value=field.text, start=field.offset, end=field.offset + len(field.text), position=field.offset)
+            key = Literal_(
+                value=field.text, start=field.offset, end=field.offset + len(field.text), position=field.offset
+            )
             entries.append(Entry(key, self.expression(), optional))
             if not self._accept(","):
                 break
@@ -375,4 +377,3 @@ def _reduce(operands: list[Node], operator: Token) -> None:
 
 def _shown(token: Token) -> str:
     return f"'{token.text}'" if token.text else token.kind
-

@@ -9,15 +9,13 @@ from msgspec import Struct
 from karpenter_linode.cel import ast
 from karpenter_linode.cel.errors import CostLimitExceededError, EvaluationError
 from karpenter_linode.cel.render import render
-from karpenter_linode.cel.types import BOOL
 from karpenter_linode.cel.values import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from karpenter_linode.cel.code import Code, Frame
     from karpenter_linode.cel.emit import Emitter
-    from karpenter_linode.cel.estimate import SizeHint
     from karpenter_linode.cel.scope import Scope
     from karpenter_linode.cel.types import Type
 
@@ -49,32 +47,31 @@ class Program:
     Args:
         text: the expression.
         tree: checked and folded.
-        scope: tells how long a frame is.
-        names: all variables of the environment, in the order of their places.
+        scope: tells what a frame holds.
         emitter: makes code.
-        result: the type asked for, ``None`` for any.
-        sizes: for the estimate.
+        estimate: the static cost of a text.
+        must_be_bool: whether a result of another kind is an error.
     """
 
-    def __init__(  # noqa: PLR0913 - made in one place
+    def __init__(
         self,
         text: str,
         tree: ast.Node,
         scope: Scope,
-        names: tuple[str, ...],
         emitter: Emitter,
-        result: Type | None,
-        sizes: SizeHint | None,
+        estimate: Callable[[str], tuple[int, int]],
+        *,
+        must_be_bool: bool,
     ) -> None:
         self.text = text
         self._tree = tree
-        self._names = names
+        self._names = scope.names
         self._used = scope.used
-        self._locals = [None] * (scope.slots - 2 - len(names))
+        self._locals = [None] * scope.local_count
         self._emitter = emitter
         self._code = emitter.emit(tree)
-        self._must_be_bool = result == BOOL
-        self._sizes = sizes
+        self._must_be_bool = must_be_bool
+        self._estimate = estimate
 
     @property
     def type(self) -> Type:
@@ -84,9 +81,7 @@ class Program:
     @property
     def estimate(self) -> tuple[int, int]:
         """The least and the most that an evaluation can cost, by what is known of the sizes of its inputs."""
-        from karpenter_linode.cel.estimate import estimate  # noqa: PLC0415 - few need it
-
-        return estimate(self._tree, self._sizes)
+        return self._estimate(self.text)
 
     def evaluate(self, variables: Mapping[str, Any], *, cost_limit: int = DEFAULT_COST_LIMIT) -> Any:
         """The value of the expression.
@@ -101,13 +96,17 @@ class Program:
         """
         return self._run(self._frame(variables, cost_limit))
 
-    def evaluate_counted(self, variables: Mapping[str, Any], *, cost_limit: int = DEFAULT_COST_LIMIT) -> tuple[Any, int]:
+    def evaluate_counted(
+        self, variables: Mapping[str, Any], *, cost_limit: int = DEFAULT_COST_LIMIT
+    ) -> tuple[Any, int]:
         """The value, and the cost units used for it. Raises like ``evaluate``."""
         frame = self._frame(variables, cost_limit)
         return self._run(frame), frame[0]
 
     def _frame(self, variables: Mapping[str, Any], cost_limit: int) -> Frame:
         try:
+            if len(self._names) == 1:
+                return [0, cost_limit, variables[self._names[0]], *self._locals]
             return [0, cost_limit, *[variables[name] for name in self._names], *self._locals]
         except KeyError:
             for name in self._names:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.cel.errors import EvaluationError, no_such_overload
-from karpenter_linode.cel.values import ComputedQuantity, Duration, Optional, Timestamp, TypeValue, UInt, encode_key, kind_of
+from karpenter_linode.cel.values import (
+    ComputedQuantity,
+    Duration,
+    Optional,
+    Timestamp,
+    TypeValue,
+    UInt,
+    encode_key,
+    kind_of,
+)
 from karpenter_linode.model.quantity import Quantity
 from karpenter_linode.model.semver import SemVer
 

@@ -33,7 +33,9 @@ class Scope:
         container: the namespace that short names are looked up in first.
     """
 
-    def __init__(self, variables: Mapping[str, Type], constants: Mapping[str, tuple[Type, Any]], container: str) -> None:
+    def __init__(
+        self, variables: Mapping[str, Type], constants: Mapping[str, tuple[Type, Any]], container: str
+    ) -> None:
         self.container = container
         self._variables = variables
         self._constants = constants
@@ -44,9 +46,14 @@ class Scope:
         self._places = {name: FIRST_SLOT + index for index, name in enumerate(variables)}
 
     @property
-    def slots(self) -> int:
-        """How long a frame must be."""
-        return self._slots
+    def names(self) -> tuple[str, ...]:
+        """All variables, in the order of their places."""
+        return tuple(self._variables)
+
+    @property
+    def local_count(self) -> int:
+        """How many places macro variables take, behind those of the variables."""
+        return self._slots - FIRST_SLOT - len(self._variables)
 
     def resolve(self, node: ast.Ident) -> bool:
         """Find what an identifier means and write it into the node."""
@@ -88,7 +95,9 @@ class Scope:
         return None
 
     @contextmanager
-    def local(self, names: tuple[str, ...], kinds: tuple[Type, ...], *, bound: bool = False) -> Iterator[tuple[int, ...]]:
+    def local(
+        self, names: tuple[str, ...], kinds: tuple[Type, ...], *, bound: bool = False
+    ) -> Iterator[tuple[int, ...]]:
         """Macro variables, visible inside the ``with`` block. Gives their slots."""
         slots = tuple(range(self._slots, self._slots + len(names)))
         self._slots += len(names)

@@ -44,10 +44,14 @@ def _parse(text: str) -> Cidr:
     base, slash, prefix = text.partition("/")
     digits = prefix.isascii() and prefix.isdigit() and (prefix == "0" or prefix[0] != "0")
     if not slash or not digits or len(text) > _LONGEST:
-        raise EvaluationError(f'network address parse error during conversion from string: "{text[:_LONGEST]}" is no CIDR')
+        raise EvaluationError(
+            f'network address parse error during conversion from string: "{text[:_LONGEST]}" is no CIDR'
+        )
     address = parse_address(base)
     if int(prefix) > address.bits:
-        raise EvaluationError(f'network address parse error during conversion from string: "{text}": prefix length out of range')
+        raise EvaluationError(
+            f'network address parse error during conversion from string: "{text}": prefix length out of range'
+        )
     return Cidr(address, int(prefix))
 
 
@@ -95,19 +99,39 @@ def _compare_cost(network: Cidr, other: object) -> int:
 
 
 _OVERLOADS: Final = {
-    "cidr": (function("string_to_cidr", (STRING,), CIDR, _parse, cost=traversal, estimate=parse_estimate, folding="lazy"),),
+    "cidr": (
+        function("string_to_cidr", (STRING,), CIDR, _parse, cost=traversal, estimate=parse_estimate, folding="lazy"),
+    ),
     "isCIDR": (function("is_cidr", (STRING,), BOOL, _is_cidr, cost=traversal, estimate=parse_estimate),),
     "containsIP": (
-        method("cidr_contains_ip_string", (CIDR, STRING), BOOL, _contains_ip_text, cost=_compare_cost, estimate=_compare_estimate),
+        method(
+            "cidr_contains_ip_string",
+            (CIDR, STRING),
+            BOOL,
+            _contains_ip_text,
+            cost=_compare_cost,
+            estimate=_compare_estimate,
+        ),
         method("cidr_contains_ip_ip", (CIDR, IP), BOOL, Cidr.contains, cost=_compare_cost, estimate=_compare_estimate),
     ),
     "containsCIDR": (
-        method("cidr_contains_cidr_string", (CIDR, STRING), BOOL, _contains_cidr_text, cost=_compare_cost, estimate=_compare_estimate),
-        method("cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr, cost=_compare_cost, estimate=_compare_estimate),
+        method(
+            "cidr_contains_cidr_string",
+            (CIDR, STRING),
+            BOOL,
+            _contains_cidr_text,
+            cost=_compare_cost,
+            estimate=_compare_estimate,
+        ),
+        method(
+            "cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr, cost=_compare_cost, estimate=_compare_estimate
+        ),
     ),
     "ip": (method("cidr_ip", (CIDR,), IP, lambda network: network.address),),
     "prefixLength": (method("cidr_prefix_length", (CIDR,), INT, lambda network: network.prefix),),
     "masked": (method("cidr_masked", (CIDR,), CIDR, _masked),),
-    "string": (function("cidr_to_string", (CIDR,), STRING, lambda network: f"{network.address.text}/{network.prefix}"),),
+    "string": (
+        function("cidr_to_string", (CIDR,), STRING, lambda network: f"{network.address.text}/{network.prefix}"),
+    ),
 }
 LIBRARY: Final = Library("cidr", _OVERLOADS, types=(CIDR,))

@@ -40,7 +40,9 @@ def _uint_from_double(value: float) -> UInt:
     return UInt(value)
 
 
-def _range_error(source: str, target: str, convert: Callable[[str], Any], check: Callable[[Any], Any]) -> Callable[[str], Any]:
+def _range_error(
+    source: str, target: str, convert: Callable[[str], Any], check: Callable[[Any], Any]
+) -> Callable[[str], Any]:
     """Reading a text whose number is out of range is a conversion error, not an overflow."""
 
     def read(text: str) -> Any:

@@ -33,9 +33,7 @@ _LABEL_1035_HELP: Final = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end "
     "with an alphanumeric character"
 )
-_NAME_HELP: Final = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-)
+_NAME_HELP: Final = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 _VALUE_HELP: Final = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end "
     "with an alphanumeric character"

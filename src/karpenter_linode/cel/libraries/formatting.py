@@ -47,9 +47,7 @@ _TEXT_KINDS: Final = frozenset(
     ("list", "map", "int", "uint", "double", "bool", "string", "bytes", "type", "null_type")
     + ("google.protobuf.Timestamp", "google.protobuf.Duration"),
 )
-_STRING_COMPLAINT: Final = (
-    "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
-)
+_STRING_COMPLAINT: Final = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str, int]]:

@@ -61,7 +61,9 @@ def parse_address(text: str) -> IpAddress:
     try:
         found = ip_address(text if len(text) <= _LONGEST and text.isascii() else "")
     except ValueError as error:
-        raise EvaluationError(f'IP Address "{text[:_LONGEST]}" parse error during conversion from string: {error}') from None
+        raise EvaluationError(
+            f'IP Address "{text[:_LONGEST]}" parse error during conversion from string: {error}'
+        ) from None
     if found.version == 6 and found.ipv4_mapped is not None:  # noqa: PLR2004
         raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
     return IpAddress(found.version, int(found), str(found))
@@ -94,7 +96,9 @@ _unspecified = _in("0.0.0.0/32", "::/128")
 _loopback = _in("127.0.0.0/8", "::1/128")
 _multicast = _in("224.0.0.0/4", "ff00::/8")
 _link_local_unicast = _in("169.254.0.0/16", "fe80::/10")
-_link_local_multicast = _in("224.0.0.0/24", "ff02::/16", "ff12::/16", "ff22::/16", "ff32::/16", "ff42::/16", "ff52::/16")
+_link_local_multicast = _in(
+    "224.0.0.0/24", "ff02::/16", "ff12::/16", "ff22::/16", "ff32::/16", "ff42::/16", "ff52::/16"
+)
 _broadcast = _in("255.255.255.255/32")
 
 
@@ -112,7 +116,9 @@ def parse_estimate(arguments: tuple[Argument, ...]) -> Estimate:
 
 
 _OVERLOADS: Final = {
-    "ip": (function("string_to_ip", (STRING,), IP, parse_address, cost=traversal, estimate=parse_estimate, folding="lazy"),),
+    "ip": (
+        function("string_to_ip", (STRING,), IP, parse_address, cost=traversal, estimate=parse_estimate, folding="lazy"),
+    ),
     "isIP": (function("is_ip", (STRING,), BOOL, _is_ip, cost=traversal, estimate=parse_estimate),),
     "ip.isCanonical": (
         function(

@@ -6,7 +6,17 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.cel import macros
-from karpenter_linode.cel.declarations import ONE, UNBOUNDED, Argument, Estimate, Library, Overload, Range, function, method
+from karpenter_linode.cel.declarations import (
+    ONE,
+    UNBOUNDED,
+    Argument,
+    Estimate,
+    Library,
+    Overload,
+    Range,
+    function,
+    method,
+)
 from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.libraries.operators import checked_duration, checked_int, checked_uint
 from karpenter_linode.cel.relations import compare, contains, equals, same_kind, sort_order
@@ -162,7 +172,9 @@ def _range_cost(count: int) -> int:
     return max(1, count)
 
 
-def _per_kind(name: str, kinds: tuple[Type, ...], implement: Callable[[Type], tuple[Type, Callable[..., Any]]]) -> tuple[Overload, ...]:
+def _per_kind(
+    name: str, kinds: tuple[Type, ...], implement: Callable[[Type], tuple[Type, Callable[..., Any]]]
+) -> tuple[Overload, ...]:
     made: list[Overload] = []
     for kind in kinds:
         result, implementation = implement(kind)

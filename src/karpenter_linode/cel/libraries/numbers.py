@@ -9,7 +9,9 @@ from karpenter_linode.cel.errors import EvaluationError
 
 _INT: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _UINT: Final = re.compile(r"[0-9]{1,40}")
-_DOUBLE: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|infinity)|nan", re.IGNORECASE)
+_DOUBLE: Final = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|infinity)|nan", re.IGNORECASE
+)
 _LONGEST_DOUBLE: Final = 400
 _SMALLEST_EXPONENT: Final = -4
 _SHORTEST_PRECISION: Final = 6

@@ -154,7 +154,9 @@ _ADDITIONS: Final = (
     function("add_int64", (INT, INT), INT, _int(operator.add)),
     function("add_uint64", (UINT, UINT), UINT, _uint(operator.add)),
     function("add_double", (DOUBLE, DOUBLE), DOUBLE, operator.add),
-    function("add_string", (STRING, STRING), STRING, operator.add, cost=_concatenation, estimate=_concatenation_estimate),
+    function(
+        "add_string", (STRING, STRING), STRING, operator.add, cost=_concatenation, estimate=_concatenation_estimate
+    ),
     function("add_bytes", (BYTES, BYTES), BYTES, operator.add, cost=_concatenation, estimate=_concatenation_estimate),
     function(
         "add_list",
@@ -172,8 +174,12 @@ _SUBTRACTIONS: Final = (
     function("subtract_int64", (INT, INT), INT, _int(operator.sub)),
     function("subtract_uint64", (UINT, UINT), UINT, _uint(operator.sub)),
     function("subtract_double", (DOUBLE, DOUBLE), DOUBLE, operator.sub),
-    _sum("subtract_timestamp_timestamp", TIMESTAMP, TIMESTAMP, DURATION, lambda one, other: checked_duration(one - other)),
-    _sum("subtract_timestamp_duration", TIMESTAMP, DURATION, TIMESTAMP, lambda one, other: checked_timestamp(one - other)),
+    _sum(
+        "subtract_timestamp_timestamp", TIMESTAMP, TIMESTAMP, DURATION, lambda one, other: checked_duration(one - other)
+    ),
+    _sum(
+        "subtract_timestamp_duration", TIMESTAMP, DURATION, TIMESTAMP, lambda one, other: checked_timestamp(one - other)
+    ),
     _sum("subtract_duration_duration", DURATION, DURATION, DURATION, lambda one, other: checked_duration(one - other)),
 )
 
@@ -187,7 +193,9 @@ def _order(symbol: str, name: str, test: Callable[[int, int], bool]) -> dict[str
     pairs = [(kind, kind) for kind in same] + [(one, other) for one in numbers for other in numbers if one is not other]
     return {
         symbol: tuple(
-            function(f"{name}_{left}_{right}", (left, right), BOOL, implementation, estimate=comparison_estimate_of(left))
+            function(
+                f"{name}_{left}_{right}", (left, right), BOOL, implementation, estimate=comparison_estimate_of(left)
+            )
             for left, right in pairs
         ),
     }
@@ -228,7 +236,9 @@ _OVERLOADS: Final = {
     **_order("_>_", "greater", operator.gt),
     **_order("_>=_", "greater_equals", operator.ge),
     "@in": (
-        function("in_list", (A, list_of(A)), BOOL, lambda value, many: contains(many, value), estimate=_membership_estimate),
+        function(
+            "in_list", (A, list_of(A)), BOOL, lambda value, many: contains(many, value), estimate=_membership_estimate
+        ),
         function("in_map", (A, map_of(A, B)), BOOL, lambda value, many: contains(many, value)),
     ),
     # the code of these two is built by the emitter: reading parts and choosing a branch are no ordinary calls
@@ -238,7 +248,9 @@ _OVERLOADS: Final = {
     ),
     ast.CONDITIONAL: (function("conditional", (BOOL, A, A), A, lambda choice, yes, no: yes if choice else no),),
     "size": tuple(
-        declare(f"size_{kind.name}_{declare.__name__}", (kind,), INT, len) for kind in _SIZE_KINDS for declare in (function, method)
+        declare(f"size_{kind.name}_{declare.__name__}", (kind,), INT, len)
+        for kind in _SIZE_KINDS
+        for declare in (function, method)
     ),
     "dyn": (function("to_dyn", (A,), DYN, lambda value: value, folding="eager"),),
     "type": (function("type", (A,), type_of(A), lambda value: TypeValue(kind_of(value))),),

@@ -47,7 +47,11 @@ _OVERLOADS: Final = {
     "unwrapOpt": (method("optional_unwrap_opt", (list_of(_OPTIONAL),), _LIST, _unwrap),),
     "hasValue": (method("optional_has_value", (_OPTIONAL,), BOOL, lambda optional: optional is not NONE),),
     "value": (method("optional_value", (_OPTIONAL,), _V, _value),),
-    "or": (method("optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL, lambda one, other: other if one is NONE else one),),
+    "or": (
+        method(
+            "optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL, lambda one, other: other if one is NONE else one
+        ),
+    ),
     "orValue": (method("optional_or_value", (_OPTIONAL, _V), _V, _or_value),),
     "first": (method("list_first", (_LIST,), _OPTIONAL, lambda values: Optional(values[0]) if values else NONE),),
     "last": (method("list_last", (_LIST,), _OPTIONAL, lambda values: Optional(values[-1]) if values else NONE),),

@@ -73,14 +73,28 @@ def _with(name: str, implementation: Callable[[Quantity, int], Quantity]) -> tup
 
 _OVERLOADS: Final = {
     "quantity": (
-        function("string_to_quantity", (STRING,), QUANTITY, _parse, cost=traversal, estimate=_parse_estimate, folding="lazy"),
+        function(
+            "string_to_quantity", (STRING,), QUANTITY, _parse, cost=traversal, estimate=_parse_estimate, folding="lazy"
+        ),
     ),
     "isQuantity": (
-        function("is_quantity_string", (STRING,), BOOL, _is_quantity, cost=traversal, estimate=_parse_estimate, folding="lazy"),
+        function(
+            "is_quantity_string",
+            (STRING,),
+            BOOL,
+            _is_quantity,
+            cost=traversal,
+            estimate=_parse_estimate,
+            folding="lazy",
+        ),
     ),
     "sign": (function("quantity_sign", (QUANTITY,), INT, _sign),),
-    "isGreaterThan": (method("quantity_is_greater_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: left.nano > right.nano),),
-    "isLessThan": (method("quantity_is_less_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: left.nano < right.nano),),
+    "isGreaterThan": (
+        method("quantity_is_greater_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: left.nano > right.nano),
+    ),
+    "isLessThan": (
+        method("quantity_is_less_than", (QUANTITY, QUANTITY), BOOL, lambda left, right: left.nano < right.nano),
+    ),
     "compareTo": (method("quantity_compare_to", (QUANTITY, QUANTITY), INT, _compare),),
     "asInteger": (method("quantity_get_int", (QUANTITY,), INT, _as_integer),),
     "isInteger": (method("quantity_is_integer", (QUANTITY,), BOOL, _is_integer),),

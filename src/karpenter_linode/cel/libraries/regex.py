@@ -87,7 +87,15 @@ def _estimate(arguments: tuple[Argument, ...]) -> Estimate:
 
 _OVERLOADS: Final = {
     "matches": (
-        function("matches", (STRING, STRING), BOOL, _matches, cost=pattern_cost, estimate=_estimate, check=_check(1, "matches")),
+        function(
+            "matches",
+            (STRING, STRING),
+            BOOL,
+            _matches,
+            cost=pattern_cost,
+            estimate=_estimate,
+            check=_check(1, "matches"),
+        ),
         method(
             "matches_string",
             (STRING, STRING),
@@ -98,7 +106,11 @@ _OVERLOADS: Final = {
             check=_check(1, "matches"),
         ),
     ),
-    "find": (method("string_find", (STRING, STRING), STRING, _find, cost=_find_cost, estimate=_estimate, check=_check(1, "find")),),
+    "find": (
+        method(
+            "string_find", (STRING, STRING), STRING, _find, cost=_find_cost, estimate=_estimate, check=_check(1, "find")
+        ),
+    ),
     "findAll": (
         method(
             "string_find_all",

@@ -49,13 +49,31 @@ def _is_semver(text: str, normalize: bool = False) -> bool:  # noqa: FBT001, FBT
     return True
 
 
+def _compare(left: SemVer, right: SemVer) -> int:
+    if left.major != right.major:
+        return -1 if left.major < right.major else 1
+    if left.minor != right.minor:
+        return -1 if left.minor < right.minor else 1
+    return left.compare(right) if left.patch == right.patch else -1 if left.patch < right.patch else 1
+
+
 def _parse_estimate(arguments: tuple[Argument, ...]) -> Estimate:
     return Estimate(arguments[0].size.tenths())
 
 
-def _reader(name: str, result: Type, implementation: Callable[..., SemVer] | Callable[..., bool]) -> tuple[Overload, ...]:
+def _reader(
+    name: str, result: Type, implementation: Callable[..., SemVer] | Callable[..., bool]
+) -> tuple[Overload, ...]:
     return tuple(
-        function(f"{name}_{len(params)}", params, result, implementation, cost=traversal, estimate=_parse_estimate, folding="lazy")
+        function(
+            f"{name}_{len(params)}",
+            params,
+            result,
+            implementation,
+            cost=traversal,
+            estimate=_parse_estimate,
+            folding="lazy",
+        )
         for params in ((STRING,), (STRING, BOOL))
     )
 
@@ -71,9 +89,9 @@ def _number(name: str, read: Callable[[SemVer], int]) -> tuple[Overload, ...]:
 _OVERLOADS: Final = {
     "semver": _reader("string_to_semver", SEMVER, _parse),
     "isSemver": _reader("is_semver", BOOL, _is_semver),
-    "isGreaterThan": _relation("is_greater_than", BOOL, lambda left, right: left.compare(right) > 0),
-    "isLessThan": _relation("is_less_than", BOOL, lambda left, right: left.compare(right) < 0),
-    "compareTo": _relation("compare_to", INT, SemVer.compare),
+    "isGreaterThan": _relation("is_greater_than", BOOL, lambda left, right: _compare(left, right) > 0),
+    "isLessThan": _relation("is_less_than", BOOL, lambda left, right: _compare(left, right) < 0),
+    "compareTo": _relation("compare_to", INT, _compare),
     "major": _number("major", lambda version: version.major),
     "minor": _number("minor", lambda version: version.minor),
     "patch": _number("patch", lambda version: version.patch),

@@ -42,7 +42,9 @@ def _estimate(factor: int) -> Callable[[tuple[Argument, ...]], Estimate]:
     return estimate
 
 
-def _relation(name: str, implementation: Callable[..., bool], cost: Callable[..., int], factor: int) -> tuple[Overload, ...]:
+def _relation(
+    name: str, implementation: Callable[..., bool], cost: Callable[..., int], factor: int
+) -> tuple[Overload, ...]:
     return (function(f"list_sets_{name}", (_LIST, _LIST), BOOL, implementation, cost=cost, estimate=_estimate(factor)),)
 
 

@@ -172,10 +172,19 @@ def _lookup(name: str, implementation: Callable[..., int]) -> tuple[Overload, ..
 _TEXTS: Final = list_of(STRING)
 _OVERLOADS: Final = {
     "contains": (
-        method("contains_string", (STRING, STRING), BOOL, str.__contains__, cost=_contains_cost, estimate=_contains_estimate),
+        method(
+            "contains_string",
+            (STRING, STRING),
+            BOOL,
+            str.__contains__,
+            cost=_contains_cost,
+            estimate=_contains_estimate,
+        ),
     ),
     "startsWith": (
-        method("starts_with_string", (STRING, STRING), BOOL, str.startswith, cost=_prefix_cost, estimate=_prefix_estimate),
+        method(
+            "starts_with_string", (STRING, STRING), BOOL, str.startswith, cost=_prefix_cost, estimate=_prefix_estimate
+        ),
     ),
     "endsWith": (
         method("ends_with_string", (STRING, STRING), BOOL, str.endswith, cost=_prefix_cost, estimate=_prefix_estimate),
