@@ -153,6 +153,11 @@ class Usage:
         self.shares = shares or {}
         self.remaining = remaining or {}
 
+    @property
+    def plain(self) -> bool:
+        """Whether ``taken`` says it all: nothing is shared, nothing is counted."""
+        return not self.shares and not self.remaining
+
 
 def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
     """Whether a toleration covers a device taint (spec 1.6)."""
