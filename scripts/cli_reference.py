@@ -22,6 +22,7 @@ HEAD = f"""# Command line
 | 2 | bad input or bad usage |
 | 70 | internal error: a bug in the program; `{PROGRAM} --traceback ...` tells more |
 | 130 | interrupted |
+| 141 | whoever read the output has left |
 
 Results go to standard output, notes and warnings to standard error. Colours are used on a terminal only; `NO_COLOR`
 turns them off. All commands know `-h` and `--help`.

@@ -14,6 +14,7 @@ EXIT_UNPLACED = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
+EXIT_READER_GONE = 141  # as a shell reports a program that wrote into a closed pipe
 
 _SHOWN = 20
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.shell_completion import CompletionItem
 
-from karpenter_linode.cli.errors import EXIT_INTERNAL, EXIT_INTERRUPTED
+from karpenter_linode.cli.errors import EXIT_INTERNAL, EXIT_INTERRUPTED, EXIT_READER_GONE
+from karpenter_linode.cli.output import ReaderGoneError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,10 +95,9 @@ def run(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader has gone (``| head``): nothing is left to say, and the interpreter must not try at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except ReaderGoneError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered must not fail at exit
+        return EXIT_READER_GONE
     except Exception as error:
         if "--traceback" in arguments:
             raise
@@ -113,9 +113,4 @@ def _internal(error: Exception) -> int:
 
 def main() -> None:
     """Entry point of the console script."""
-    code = run(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(code)
+    sys.exit(run(sys.argv[1:]))

@@ -28,6 +28,10 @@ _DELETE: Final = 0x7F
 _C1_END: Final = 0x9F
 
 
+class ReaderGoneError(Exception):
+    """Whoever read standard output has left (``| head``): there is nobody to tell anything more."""
+
+
 def printable(text: str) -> str:
     """Text without control characters (a manifest must not steer the reader's terminal); newlines stay."""
     if text.isascii() and text.isprintable():
@@ -53,7 +57,7 @@ def print_lines(lines: Iterable[Line]) -> None:
     for line in lines:
         text = printable(line.text if unicode_ok else _plain_branches(line.text))
         chunks.append(click.style(text, **_STYLES[line.kind]) if colour and line.kind != "plain" else text)
-    click.echo("\n".join(chunks), file=sys.stdout, color=colour)
+    _write("\n".join(chunks) + "\n", colour=colour)
 
 
 def print_data(data: Any, output: str) -> None:
@@ -61,12 +65,19 @@ def print_data(data: Any, output: str) -> None:
     if output == "json":
         import json  # noqa: PLC0415 - the table needs none of it, and start-up time counts
 
-        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+        _write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
         return
     import yaml  # noqa: PLC0415 - likewise
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    click.echo(yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True, width=120), nl=False)
+    _write(yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True, width=120))
+
+
+def _write(text: str, *, colour: bool = False) -> None:
+    try:
+        click.echo(text, file=sys.stdout, nl=False, color=colour)
+    except BrokenPipeError:
+        raise ReaderGoneError from None
 
 
 @contextmanager

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.explain.text import Line, names
 
 if TYPE_CHECKING:
     from karpenter_linode.model.reason import Reason
+
+_FOR_MACHINES: Final = frozenset({"count"})  # how many refusals a node sums up: its subject tells that already
 
 
 def reason_lines(reason: Reason, indent: str = "") -> list[Line]:
@@ -41,7 +43,11 @@ def reason_data(reason: Reason) -> dict[str, Any]:
 
 
 def _headline(reason: Reason, subjects: list[str]) -> str:
-    unsaid = [f"{name} {value}" for name, value in reason.facts if value and not _says(reason.message, value)]
+    unsaid = [
+        f"{name} {value}"
+        for name, value in reason.facts
+        if value and name not in _FOR_MACHINES and not _says(reason.message, value)
+    ]
     facts = f" ({', '.join(unsaid)})" if unsaid else ""
     who = f"{_joined(subjects)}: " if subjects and not _told(subjects, reason.message) else ""
     return f"{who}{reason.message}{facts}"

@@ -1,0 +1,112 @@
+"""References between objects, checked before anything is solved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from karpenter_linode.cli.manifests import load
+from karpenter_linode.cli.references import reference_errors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLASS = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu.nvidia.com}
+"""
+CLAIM = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: shared, namespace: jobs}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]}}
+"""
+TEMPLATE = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: one-gpu, namespace: jobs}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]}}}
+"""
+
+
+def pod(claim: str, extra: str = "") -> str:
+    return f"""
+apiVersion: v1
+kind: Pod
+metadata: {{name: p, namespace: jobs}}
+spec:
+  resourceClaims: [{{name: gpu, {claim}}}]
+  containers: [{{name: c}}]
+{extra}"""
+
+
+def findings(tmp_path: Path, *texts: str) -> list[str]:
+    (tmp_path / "in.yaml").write_text("---".join(texts))
+    return [f"{item.field}: {item.message}" for item in reference_errors(load([str(tmp_path)]))]
+
+
+def test_references_that_resolve(tmp_path: Path) -> None:
+    assert findings(tmp_path, CLASS, CLAIM, TEMPLATE, pod("resourceClaimName: shared")) == []
+    assert findings(tmp_path, CLASS, CLAIM, TEMPLATE, pod("resourceClaimTemplateName: one-gpu")) == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        (
+            "resourceClaimName: sharde",
+            "found 'sharde', but namespace jobs has no ResourceClaim of that name; is 'shared' meant?",
+        ),
+        (
+            "resourceClaimTemplateName: two",
+            "found 'two', but namespace jobs has no ResourceClaimTemplate of that name; there are: one-gpu",
+        ),
+    ],
+)
+def test_a_missing_claim_or_template(tmp_path: Path, claim: str, message: str) -> None:
+    (found,) = findings(tmp_path, CLASS, CLAIM, TEMPLATE, pod(claim))
+    assert found == f"spec.resourceClaims[0].{claim.partition(':')[0]}: {message}"
+
+
+def test_a_claim_of_another_namespace_does_not_count_and_is_pointed_out(tmp_path: Path) -> None:
+    elsewhere = CLAIM.replace("namespace: jobs", "namespace: other")
+    (found,) = findings(tmp_path, CLASS, elsewhere, pod("resourceClaimName: shared"))
+    assert found.endswith("there is one in another namespace: other/shared")
+
+
+def test_a_claim_that_is_made_already_needs_no_template(tmp_path: Path) -> None:
+    made = "status: {resourceClaimStatuses: [{name: gpu, resourceClaimName: shared}]}\n"
+    assert findings(tmp_path, CLASS, CLAIM, pod("resourceClaimTemplateName: gone", made)) == []
+
+
+def test_an_unknown_class_without_any_class(tmp_path: Path) -> None:
+    (found,) = findings(tmp_path, CLAIM)
+    assert found == (
+        "spec.devices.requests[0].exactly.deviceClassName: "
+        "found 'gpu.nvidia.com', but there is no DeviceClass of that name; there are none in the input"
+    )
+
+
+def test_alternatives_are_checked_too(tmp_path: Path) -> None:
+    exactly = "exactly: {deviceClassName: gpu.nvidia.com}"
+    either = "firstAvailable: [{name: a, deviceClassName: gpu.nvidia.com}, {name: b, deviceClassName: nope}]"
+    (found,) = findings(tmp_path, CLASS, CLAIM.replace(exactly, either))
+    assert found.startswith("spec.devices.requests[0].firstAvailable[1].deviceClassName: found 'nope'")
+
+
+@pytest.mark.parametrize(
+    ("expression", "part"),
+    [
+        ("device.driver == 'a' &&", "Syntax error"),
+        ("device.driver", "bool"),
+        ("device.nothing == 1", "nothing"),
+        ("thing.driver == 'a'", "thing"),
+    ],
+)
+def test_a_selector_that_does_not_compile(tmp_path: Path, expression: str, part: str) -> None:
+    selectors = f'spec: {{selectors: [{{cel: {{expression: "{expression}"}}}}]}}\n'
+    (found,) = findings(tmp_path, CLASS.rstrip() + "\n" + selectors)
+    assert found.startswith("spec.selectors[0].cel.expression: the expression does not compile, at its line 1, column ")
+    assert part in found
