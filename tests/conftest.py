@@ -1,9 +1,12 @@
 """``linode_story``: runs a coroutine in virtual time beside an emulated Linode account and providers that serve it."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections import Counter
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
@@ -38,16 +41,20 @@ from karpenter_linode.sim.linode.world import DEFAULT_CLUSTER, DEFAULT_DELAYS, L
 from karpenter_linode.sim.loop import run_virtual
 from karpenter_linode.sim.seeded import SeededRandom
 
+if TYPE_CHECKING:
+    from karpenter_linode.sim.linode.delays import LinodeDelays
+    from karpenter_linode.sim.linode.limits import RateLimits
+
 START = datetime(2026, 10, 1, tzinfo=UTC)
 
 
 class NodeClassShelf:
     """The part of the Kubernetes API that the provider reads."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.by_name = {}
 
-    async def get(self, kind, name, namespace=""):
+    async def get(self, kind: Any, name: Any, namespace: str = "") -> Any:
         if name not in self.by_name:
             raise NotFoundError(f'linodenodeclasses.karpenter.k8s.linode "{name}" not found')
         return self.by_name[name]
@@ -56,14 +63,14 @@ class NodeClassShelf:
 class Notebook:
     """Events and log lines, as they came."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.events = []
         self.lines = []
 
-    def publish(self, obj, event_type, reason, message, *, dedupe=(), dedupe_seconds=120):
+    def publish(self, obj: Any, event_type: str, reason: str, message: str, **_: Any) -> None:
         self.events.append((obj.name, event_type, reason, message))
 
-    def _note(self, event, **fields):
+    def _note(self, event: Any, **fields: Any) -> None:
         self.lines.append((event, fields))
 
     debug = info = warning = error = _note
@@ -75,27 +82,23 @@ class LinodeLab:
     def __init__(
         self,
         *,
-        tier="standard",
-        region="us-ord",
-        cluster_name="lab",
-        seed=7,
-        delays=DEFAULT_DELAYS,
-        options=None,
-        limits=None,
-        client_options=None,
-        availability=(),
-    ):
+        tier: str = "standard",
+        cluster_name: str = "lab",
+        delays: LinodeDelays = DEFAULT_DELAYS,
+        options: ProviderOptions | None = None,
+        limits: RateLimits | None = None,
+        client_options: ClientOptions | None = None,
+    ) -> None:
         self.clock = VirtualClock(asyncio.get_running_loop(), START)
         self.faults = LinodeFaults()
-        cluster = replace(DEFAULT_CLUSTER, tier=tier, region=region, label=cluster_name)
+        cluster = replace(DEFAULT_CLUSTER, tier=tier, label=cluster_name)
         if tier == "enterprise":
             cluster = replace(cluster, k8s_version="v1.34.6+lke2")
         self.world = LinodeWorld(
             self.clock,
-            SeededRandom(seed).child("world"),
+            SeededRandom(7).child("world"),
             types=bundled_types(),
             regions=bundled_regions(),
-            availability=availability,
             cluster=cluster,
             delays=delays,
             faults=self.faults,
@@ -111,17 +114,17 @@ class LinodeLab:
         self.add_node_class()
         self._providers = []
 
-    def client(self, token="secret-token"):
+    def client(self) -> LinodeClient:
         return LinodeClient(
             "http://linode",
-            token,
+            "a-token",
             clock=self.clock,
             random=SeededRandom(3),
             transport=httpx2.ASGITransport(app=self.app),
             options=self.client_options,
         )
 
-    async def provider(self):
+    async def provider(self) -> Any:
         """A fresh process: it knows nothing but what the API tells."""
         client = self.client()
         provider = LinodeCloudProvider(
@@ -137,7 +140,16 @@ class LinodeLab:
         self._providers.append(provider)
         return provider
 
-    def add_node_class(self, name="default", *, ready="True", observed=1, deleting=False, annotations=None, **spec):
+    def add_node_class(
+        self,
+        name: str = "default",
+        *,
+        ready: str = "True",
+        observed: int = 1,
+        deleting: Any = False,
+        annotations: Any = None,
+        **spec: Any,
+    ) -> Any:
         condition = Condition(type="Ready", status=ready, reason="Ready", message="", observed_generation=observed)
         self.kube.by_name[name] = LinodeNodeClass(
             metadata=ObjectMeta(
@@ -152,16 +164,16 @@ class LinodeLab:
 
     def claim(
         self,
-        name,
-        plans=("g6-standard-2",),
+        name: str,
+        plans: tuple[str, ...] = ("g6-standard-2",),
         *,
-        node_pool="pool",
-        node_class="default",
-        extra_labels=None,
-        requirements=(),
-        requests=None,
-        taints=(),
-    ):
+        node_pool: str = "pool",
+        node_class: str = "default",
+        extra_labels: dict[str, str] | None = None,
+        requirements: tuple[NodeSelectorRequirement, ...] = (),
+        requests: dict[str, str] | None = None,
+        taints: tuple[tuple[str, str, str], ...] = (),
+    ) -> NodeClaim:
         wanted = [NodeSelectorRequirement(labels.INSTANCE_TYPE, "In", tuple(plans))] if plans else []
         return NodeClaim(
             metadata=ObjectMeta(
@@ -179,7 +191,7 @@ class LinodeLab:
             ),
         )
 
-    def node_pool(self, node_class="default"):
+    def node_pool(self, node_class: str = "default") -> Any:
         pool = NodePool(metadata=ObjectMeta(name="pool", uid="uid-pool"))
         template = replace(
             pool.spec.template,
@@ -188,34 +200,34 @@ class LinodeLab:
         return replace(pool, spec=replace(pool.spec, template=template))
 
     @property
-    def pools(self):
+    def pools(self) -> Any:
         return self.world.pools.of(self.cluster_id)
 
-    def machines(self):
+    def machines(self) -> Any:
         """Linodes that aren't on their way out."""
         return [machine for machine in self.world.machines.all() if machine.status != "deleting"]
 
-    def claim_tags(self):
+    def claim_tags(self) -> Any:
         """How many Linodes carry each claim tag."""
         written = (machine.coming_tags or machine.tags for machine in self.machines())
         return Counter(tag for tags in written for tag in tags if tag.startswith(f"{labels.NODECLAIM_TAG}="))
 
-    def writes(self, client):
+    def writes(self, client: Any) -> Any:
         return {key: count for key, count in client.calls.items() if not key[0].startswith("GET")}
 
-    async def close(self):
+    async def close(self) -> None:
         for provider in self._providers:
             await provider.close()
         await self.world.close()
 
 
 @pytest.fixture
-def linode_story():
-    """``linode_story(story, **settings)`` runs ``async def story(lab)``; whatever happens, no NodeClaim has two Linodes."""
+def linode_story() -> Any:
+    """``linode_story(story, **settings)`` runs ``async def story(lab)``; no NodeClaim ever ends with two Linodes."""
     logging.getLogger("httpx2").setLevel(logging.WARNING)
 
-    def run(story, **settings):
-        async def main():
+    def run(story: Any, **settings: Any) -> Any:
+        async def main() -> Any:
             loop = asyncio.get_running_loop()
             failures = []
             loop.set_exception_handler(lambda _, context: failures.append(context))

@@ -1,9 +1,12 @@
-"""Faults of the Linode API while nodes are launched: never two instances for one NodeClaim, nothing lost, spend bounded.
+"""Faults of the Linode API while nodes are launched: never two instances for one NodeClaim, spend bounded.
 
 Sources: spec/anchors.md 3.2, spec/user-cases.md U83, U84, U92, U93, U97, spec/linode-provider.md 4.8 and 8.2.
 """
 
+from __future__ import annotations
+
 import asyncio
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
@@ -12,7 +15,11 @@ from karpenter_linode.linode.errors import LinodeApiError
 from karpenter_linode.linode.governor import Limit, Limits
 from karpenter_linode.linode.http import ClientOptions
 from karpenter_linode.ports import CloudError, CreateError, InsufficientCapacityError
+from karpenter_linode.sim.linode.delays import LinodeDelays
 from karpenter_linode.sim.linode.limits import Bucket, RateLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 POOLS = "/lke/clusters/[0-9]+/pools"
 POOL = "/lke/clusters/[0-9]+/pools/[0-9]+"
@@ -20,7 +27,7 @@ INSTANCE = "/linode/instances/[0-9]+"
 TIERS = pytest.mark.parametrize("tier", ["standard", "enterprise"])
 
 
-async def until_launched(lab, provider, claim, tries=20):
+async def until_launched(lab: Any, provider: Any, claim: Any, tries: int = 20) -> Any:
     """Call ``create`` as the launch controller does, with its back-off."""
     for attempt in range(tries):
         try:
@@ -43,8 +50,10 @@ async def until_launched(lab, provider, claim, tries=20):
     ],
 )
 @pytest.mark.parametrize("fault", ["lose_answer", "refuse_connection", "late", "500", "503", "408", "429", "html 502"])
-def test_a_call_that_fails_once_costs_time_but_no_second_instance(linode_story, tier, method, path, fault):
-    async def story(lab):
+def test_a_call_that_fails_once_costs_time_but_no_second_instance(
+    linode_story: Callable[..., Any], tier: str, method: str, path: str, fault: str
+) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         await provider.create(lab.claim("first"))
         match fault:
@@ -69,16 +78,18 @@ def test_a_call_that_fails_once_costs_time_but_no_second_instance(linode_story, 
 
 @TIERS
 @pytest.mark.parametrize("tags_late", [0, 2])
-def test_a_crash_at_any_call_of_create_leaves_one_instance_after_the_restart(linode_story, tier, tags_late):
+def test_a_crash_at_any_call_of_create_leaves_one_instance_after_the_restart(
+    linode_story: Callable[..., Any], tier: str, tags_late: int
+) -> None:
     """The process dies just before, or just after, its n-th call; a new one goes on. For every n."""
 
-    def crashing_story(call_number, carried_out):
-        async def story(lab):
+    def crashing_story(call_number: int, *, carried_out: bool) -> Any:
+        async def story(lab: Any) -> Any:
             lab.faults.tag_reads_until_visible = tags_late
             provider = await lab.provider()
             seen, crashed = 0, asyncio.Event()
 
-            def count(method, path):
+            def count(method: str, path: str) -> None:
                 nonlocal seen
                 seen += 1
                 if seen == call_number:
@@ -111,13 +122,15 @@ def test_a_crash_at_any_call_of_create_leaves_one_instance_after_the_restart(lin
 
     for carried_out in (False, True):
         number = 1
-        while linode_story(crashing_story(number, carried_out), tier=tier):
+        while linode_story(crashing_story(number, carried_out=carried_out), tier=tier):
             number += 1
         assert number > 8, "create makes several calls, each of which was cut short once"
 
 
-def test_an_answer_lost_for_longer_than_the_deadline_is_found_by_the_next_attempt(linode_story):
-    async def story(lab):
+def test_an_answer_lost_for_longer_than_the_deadline_is_found_by_the_next_attempt(
+    linode_story: Callable[..., Any],
+) -> None:
+    async def story(lab: Any) -> Any:
         lab.options = replace(lab.options, create_deadline=20)
         provider = await lab.provider()
         lab.faults.lose_answer("POST", POOLS)
@@ -132,8 +145,10 @@ def test_an_answer_lost_for_longer_than_the_deadline_is_found_by_the_next_attemp
     linode_story(story)
 
 
-def test_a_write_that_lands_minutes_late_leaves_a_member_that_can_be_collected(linode_story):
-    async def story(lab):
+def test_a_write_that_lands_minutes_late_leaves_a_member_that_can_be_collected(
+    linode_story: Callable[..., Any],
+) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         lab.faults.carry_out_late("POST", POOLS, 240)
         launched = await until_launched(lab, provider, lab.claim("a"))
@@ -150,8 +165,8 @@ def test_a_write_that_lands_minutes_late_leaves_a_member_that_can_be_collected(l
     linode_story(story)
 
 
-def test_one_scale_up_for_a_node_claim_across_deadlines_and_requeues(linode_story):
-    async def story(lab):
+def test_one_scale_up_for_a_node_claim_across_deadlines_and_requeues(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         lab.options = replace(lab.options, create_deadline=10, provisioning_timeout=10_000)
         provider = await lab.provider()
         await provider.create(lab.claim("first"))
@@ -166,23 +181,23 @@ def test_one_scale_up_for_a_node_claim_across_deadlines_and_requeues(linode_stor
     linode_story(story)
 
 
-def test_a_lag_of_a_minute_in_the_list_of_members_adds_no_third_node(linode_story):
-    async def story(lab):
+def test_a_lag_of_a_minute_in_the_list_of_members_adds_no_third_node(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         await asyncio.gather(provider.create(lab.claim("a")), provider.create(lab.claim("b")))
         await lab.clock.sleep(300)
         assert len(lab.machines()) == 2
 
     slow = {"enterprise_listing": (60.0, 60.0), "enterprise_instance": (50.0, 55.0)}
-    from karpenter_linode.sim.linode.delays import LinodeDelays
-
     linode_story(story, tier="enterprise", delays=LinodeDelays(**slow))
 
 
 @TIERS
 @pytest.mark.parametrize("reads", [1, 3, 6])
-def test_tags_that_show_late_never_give_one_instance_to_two(linode_story, tier, reads):
-    async def story(lab):
+def test_tags_that_show_late_never_give_one_instance_to_two(
+    linode_story: Callable[..., Any], tier: str, reads: int
+) -> None:
+    async def story(lab: Any) -> Any:
         lab.faults.tag_reads_until_visible = reads
         provider = await lab.provider()
         claims = [lab.claim(f"a-{i}") for i in range(6)]
@@ -194,8 +209,8 @@ def test_tags_that_show_late_never_give_one_instance_to_two(linode_story, tier, 
     linode_story(story, tier=tier)
 
 
-def test_sold_out_on_creation_marks_that_plan_only_and_the_next_is_taken(linode_story):
-    async def story(lab):
+def test_sold_out_on_creation_marks_that_plan_only_and_the_next_is_taken(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         plans = ("g2-gpu-rtx4000a1-s", "g2-gpu-rtx4000a1-m")
         lab.faults.sold_out.add((plans[0], "us-ord"))
         provider = await lab.provider()
@@ -211,8 +226,8 @@ def test_sold_out_on_creation_marks_that_plan_only_and_the_next_is_taken(linode_
     linode_story(story)
 
 
-def test_sold_out_on_scaling_goes_to_the_next_plan_too(linode_story):
-    async def story(lab):
+def test_sold_out_on_scaling_goes_to_the_next_plan_too(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         plans = ("g6-standard-2", "g6-standard-4")
         provider = await lab.provider()
         await provider.create(lab.claim("a", plans))
@@ -224,8 +239,8 @@ def test_sold_out_on_scaling_goes_to_the_next_plan_too(linode_story):
     linode_story(story)
 
 
-def test_members_that_get_no_instance_are_handed_back_and_count_as_sold_out(linode_story):
-    async def story(lab):
+def test_members_that_get_no_instance_are_handed_back_and_count_as_sold_out(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         await provider.create(lab.claim("a"))
         lab.faults.stuck_members = 1
@@ -244,12 +259,12 @@ def test_members_that_get_no_instance_are_handed_back_and_count_as_sold_out(lino
     linode_story(story)
 
 
-def test_where_there_is_capacity_for_some_those_are_bought(linode_story):
-    async def story(lab):
+def test_where_there_is_capacity_for_some_those_are_bought(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         room = 3
 
-        def shrink(method, path):
+        def shrink(method: str, path: str) -> None:
             members = sum(len(pool.members) for pool in lab.pools)
             if members >= room:
                 lab.faults.sold_out.add(("g6-standard-2", "us-ord"))
@@ -266,8 +281,8 @@ def test_where_there_is_capacity_for_some_those_are_bought(linode_story):
     assert len(launched) == machines
 
 
-def test_the_account_limit_is_not_sold_out_and_rests_the_whole_region(linode_story):
-    async def story(lab):
+def test_the_account_limit_is_not_sold_out_and_rests_the_whole_region(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         await provider.create(lab.claim("a"))
         lab.faults.account_limit = 1
@@ -288,8 +303,10 @@ def test_the_account_limit_is_not_sold_out_and_rests_the_whole_region(linode_sto
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_token_without_rights_is_a_create_error_with_its_reason(linode_story, status):
-    async def story(lab):
+def test_a_token_without_rights_is_a_create_error_with_its_reason(
+    linode_story: Callable[..., Any], status: int
+) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         lab.faults.fail("POST", POOLS, status, "Your OAuth token is not authorized", times=9)
         with pytest.raises(CreateError, match="not authorized") as caught:
@@ -299,8 +316,8 @@ def test_a_token_without_rights_is_a_create_error_with_its_reason(linode_story, 
     assert linode_story(story) == "Unauthorized"
 
 
-def test_a_refused_field_is_told_and_marks_nothing(linode_story):
-    async def story(lab):
+def test_a_refused_field_is_told_and_marks_nothing(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         with pytest.raises(CreateError, match=r"Failed to find or create LKE node pool: .*taints: ") as caught:
             await provider.create(lab.claim("a", taints=[("k", "v" * 64, "NoSchedule")]))
@@ -310,8 +327,8 @@ def test_a_refused_field_is_told_and_marks_nothing(linode_story):
     linode_story(story)
 
 
-def test_an_error_of_the_first_lookup_surfaces_and_buys_nothing(linode_story):
-    async def story(lab):
+def test_an_error_of_the_first_lookup_surfaces_and_buys_nothing(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         lab.faults.fail("GET", "/linode/instances", 500, times=4)
         with pytest.raises(LinodeApiError, match="GET /linode/instances: 500"):
@@ -321,8 +338,8 @@ def test_an_error_of_the_first_lookup_surfaces_and_buys_nothing(linode_story):
     linode_story(story)
 
 
-def test_persistent_failure_of_creation_is_reported_and_rests_the_region(linode_story):
-    async def story(lab):
+def test_persistent_failure_of_creation_is_reported_and_rests_the_region(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         lab.faults.fail("POST", POOLS, 503, times=1000)
         with pytest.raises(CreateError, match="503") as caught:
@@ -335,8 +352,8 @@ def test_persistent_failure_of_creation_is_reported_and_rests_the_region(linode_
     assert linode_story(story) is False
 
 
-def test_429_waits_as_told_and_marks_nothing(linode_story):
-    async def story(lab):
+def test_429_waits_as_told_and_marks_nothing(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         lab.faults.fail("POST", POOLS, 429, "Too many requests", times=2, headers={"Retry-After": "20"})
         before = lab.clock.now()
@@ -348,8 +365,8 @@ def test_429_waits_as_told_and_marks_nothing(linode_story):
     linode_story(story)
 
 
-def test_an_endless_429_ends_as_rate_limited(linode_story):
-    async def story(lab):
+def test_an_endless_429_ends_as_rate_limited(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         lab.faults.fail("POST", POOLS, 429, "Too many requests", times=1000, headers={"Retry-After": "-5"})
         with pytest.raises(CreateError) as caught:
@@ -359,8 +376,8 @@ def test_an_endless_429_ends_as_rate_limited(linode_story):
     assert linode_story(story) == "RateLimited"
 
 
-def test_a_hundred_node_claims_in_twenty_pools_stay_below_the_write_limit(linode_story):
-    async def story(lab):
+def test_a_hundred_node_claims_in_twenty_pools_stay_below_the_write_limit(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         lab.options = replace(lab.options, create_deadline=600)
         provider = await lab.provider()
         claims = [lab.claim(f"a-{i}", extra_labels={"group": f"g{i % 20}"}) for i in range(100)]
@@ -375,8 +392,8 @@ def test_a_hundred_node_claims_in_twenty_pools_stay_below_the_write_limit(linode
     linode_story(story, limits=strict, client_options=options)
 
 
-def test_a_rate_limit_that_was_not_known_is_waited_out_without_duplicates(linode_story):
-    async def story(lab):
+def test_a_rate_limit_that_was_not_known_is_waited_out_without_duplicates(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         lab.options = replace(lab.options, create_deadline=900)
         provider = await lab.provider()
         claims = [lab.claim(f"a-{i}", extra_labels={"group": f"g{i % 20}"}) for i in range(40)]
@@ -388,8 +405,10 @@ def test_a_rate_limit_that_was_not_known_is_waited_out_without_duplicates(linode
     linode_story(story, limits=RateLimits(create=Bucket(3, 15)), client_options=options)
 
 
-def test_an_instance_that_the_controller_loses_is_replaced_by_lke_and_listed_as_unclaimed(linode_story):
-    async def story(lab):
+def test_an_instance_that_the_controller_loses_is_replaced_by_lke_and_listed_as_unclaimed(
+    linode_story: Callable[..., Any],
+) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         await provider.create(lab.claim("a"))
         lab.world.delete_machine(lab.machines()[0])
@@ -400,8 +419,8 @@ def test_an_instance_that_the_controller_loses_is_replaced_by_lke_and_listed_as_
     linode_story(story)
 
 
-def test_equal_seeds_give_equal_histories(linode_story):
-    async def story(lab):
+def test_equal_seeds_give_equal_histories(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         lab.faults.lose_answer("POST", POOLS)
         await asyncio.gather(*(provider.create(lab.claim(f"a-{i}")) for i in range(5)))

@@ -34,7 +34,7 @@ class PoolGrower:
         """Whether a POST may still turn out to have made a pool."""
         return self._look_until is not None and self._tools.clock.now() < self._look_until
 
-    async def grow(self, pools: Sequence[LKEPool], template: PoolTemplate, need: int) -> None:
+    async def grow(self, pools: Sequence[LKEPool], template: PoolTemplate, need: int) -> int:
         """Buy ``need`` members.
 
         Args:
@@ -42,17 +42,22 @@ class PoolGrower:
             template: what a new pool is made of.
             need: how many.
 
+        Returns:
+            How many were bought; none while an earlier POST may still turn out to have made a pool.
+
         Raises:
             LinodeApiError: the API refused or failed; some of them may have been bought, the next read will tell.
         """
         if pools:
             self._look_until = None
+        bought = 0
         for pool in pools:
-            extra = min(need, self._cap() - pool.count)
+            extra = min(need - bought, self._cap() - pool.count)
             if extra > 0:
-                need -= await self._as_many_as_possible(extra, self._scaling(pool))
-        if need > 0 and not self.is_looking:
-            await self._as_many_as_possible(min(need, self._cap()), self._creation(template))
+                bought += await self._as_many_as_possible(extra, self._scaling(pool))
+        if bought < need and not self.is_looking:
+            bought += await self._as_many_as_possible(min(need - bought, self._cap()), self._creation(template))
+        return bought
 
     async def update_version(self, pool: LKEPool, template: PoolTemplate) -> None:
         """Bring an enterprise pool to the wanted version before it takes members."""

@@ -124,14 +124,18 @@ class PoolLane:
                 self._meet(error, pending)
             except Exception as error:  # noqa: BLE001 - handed to everybody who waits, who would wait in vain
                 self._fail(pending, error)
-            if self._turn_error is not None or not self._grower.is_looking:
-                self._last_error = self._turn_error
+            self._remember_error()
             if self._wake.is_set():
                 self._wake.clear()
                 pause = self.tools.options.poll_interval
             if self._pending():
                 await self._rest(self._retry_after() or pause)
                 pause = min(self.tools.options.poll_cap, pause * 1.25)
+
+    def _remember_error(self) -> None:
+        """What the last turn that tried something met, for the message when time runs out."""
+        if self._turn_error is not None or not self._grower.is_looking:
+            self._last_error = self._turn_error
 
     def _pending(self) -> list[_Waiter]:
         return [waiter for waiter in self._waiters.values() if not waiter.done.done()]
@@ -187,8 +191,8 @@ class PoolLane:
         for pool in pools:
             await self._grower.update_version(pool, template)
         coming = sum(max(0, pool.count - len(view.members((pool,)))) for pool in pools)
-        if (need := len(self._empty_handed()) - coming) > 0:
-            await self._grower.grow(pools, template, need)
+        need = len(self._empty_handed()) - coming
+        if need > 0 and await self._grower.grow(pools, template, need):
             self._server_errors = 0
 
     async def _claim(self, waiter: _Waiter) -> None:

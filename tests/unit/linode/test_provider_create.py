@@ -1,6 +1,9 @@
 """Creation of nodes on LKE: spec/linode-provider.md 4 and the checklist of 8.2."""
 
+from __future__ import annotations
+
 import asyncio
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
@@ -15,12 +18,15 @@ from karpenter_linode.ports import (
     NodeClassNotReadyError,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 TIERS = pytest.mark.parametrize("tier", ["standard", "enterprise"])
 
 
 @TIERS
-def test_create_returns_a_provider_id_quickly(linode_story, tier):
-    async def story(lab):
+def test_create_returns_a_provider_id_quickly(linode_story: Callable[..., Any], tier: str) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         before = lab.clock.now()
         launched = await provider.create(lab.claim("pool-abcde"))
@@ -32,8 +38,8 @@ def test_create_returns_a_provider_id_quickly(linode_story, tier):
     assert linode_story(story, tier=tier) < 15
 
 
-def test_launched_carries_labels_capacity_and_exactly_the_hash_annotations(linode_story):
-    async def story(lab):
+def test_launched_carries_labels_capacity_and_exactly_the_hash_annotations(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         hashes = {labels.LINODE_NODE_CLASS_HASH: "12", labels.LINODE_NODE_CLASS_HASH_VERSION: "v1"}
         lab.add_node_class(annotations={**hashes, "other": "x"})
         provider = await lab.provider()
@@ -50,8 +56,8 @@ def test_launched_carries_labels_capacity_and_exactly_the_hash_annotations(linod
 
 
 @TIERS
-def test_the_pool_is_tagged_and_the_claim_stands_on_the_instance(linode_story, tier):
-    async def story(lab):
+def test_the_pool_is_tagged_and_the_claim_stands_on_the_instance(linode_story: Callable[..., Any], tier: str) -> None:
+    async def story(lab: Any) -> Any:
         lab.add_node_class(tags=("team=ml", "env:prod"))
         provider = await lab.provider()
         await provider.create(lab.claim("pool-abcde"))
@@ -70,8 +76,8 @@ def test_the_pool_is_tagged_and_the_claim_stands_on_the_instance(linode_story, t
     linode_story(story, tier=tier)
 
 
-def test_labels_and_taints_go_to_the_pool_as_far_as_lke_takes_them(linode_story):
-    async def story(lab):
+def test_labels_and_taints_go_to_the_pool_as_far_as_lke_takes_them(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         claim = lab.claim(
             "pool-abcde",
@@ -89,8 +95,8 @@ def test_labels_and_taints_go_to_the_pool_as_far_as_lke_takes_them(linode_story)
     linode_story(story)
 
 
-def test_long_names_are_shortened_to_tags_the_api_accepts(linode_story):
-    async def story(lab):
+def test_long_names_are_shortened_to_tags_the_api_accepts(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         lab.add_node_class("a-node-class-with-a-long-name")
         name = "n" * 50
@@ -105,8 +111,8 @@ def test_long_names_are_shortened_to_tags_the_api_accepts(linode_story):
     linode_story(story, cluster_name="a-cluster-with-a-name-of-32-char")
 
 
-def test_the_cheapest_allowed_plan_is_bought(linode_story):
-    async def story(lab):
+def test_the_cheapest_allowed_plan_is_bought(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         plans = ("g6-standard-8", "g6-standard-4", "g6-dedicated-4")
         return (await provider.create(lab.claim("a", plans))).instance_type
@@ -114,8 +120,8 @@ def test_the_cheapest_allowed_plan_is_bought(linode_story):
     assert linode_story(story) == "g6-standard-4"
 
 
-def test_requirements_on_capacity_type_are_met_by_on_demand_only(linode_story):
-    async def story(lab):
+def test_requirements_on_capacity_type_are_met_by_on_demand_only(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         wanted = NodeSelectorRequirement(labels.CAPACITY_TYPE, "In", ("on-demand",))
         await provider.create(lab.claim("a", requirements=(wanted,)))
@@ -126,8 +132,8 @@ def test_requirements_on_capacity_type_are_met_by_on_demand_only(linode_story):
     linode_story(story)
 
 
-def test_a_pod_that_asks_for_a_label_no_plan_has_finds_no_plan(linode_story):
-    async def story(lab):
+def test_a_pod_that_asks_for_a_label_no_plan_has_finds_no_plan(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         gpu = NodeSelectorRequirement(labels.LINODE_INSTANCE_GPU_NAME, "Exists")
         with pytest.raises(InsufficientCapacityError):
@@ -137,8 +143,8 @@ def test_a_pod_that_asks_for_a_label_no_plan_has_finds_no_plan(linode_story):
     linode_story(story)
 
 
-def test_nothing_that_fits_is_insufficient_capacity_and_buys_nothing(linode_story):
-    async def story(lab):
+def test_nothing_that_fits_is_insufficient_capacity_and_buys_nothing(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         with pytest.raises(InsufficientCapacityError):
             await provider.create(lab.claim("a", requests={"cpu": "2"}))
@@ -148,8 +154,10 @@ def test_nothing_that_fits_is_insufficient_capacity_and_buys_nothing(linode_stor
 
 
 @TIERS
-def test_called_again_it_returns_the_same_instance_and_writes_nothing(linode_story, tier):
-    async def story(lab):
+def test_called_again_it_returns_the_same_instance_and_writes_nothing(
+    linode_story: Callable[..., Any], tier: str
+) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         first = await provider.create(lab.claim("a"))
         other = await lab.provider()
@@ -161,8 +169,8 @@ def test_called_again_it_returns_the_same_instance_and_writes_nothing(linode_sto
 
 
 @TIERS
-def test_two_concurrent_calls_for_one_node_claim_buy_one_instance(linode_story, tier):
-    async def story(lab):
+def test_two_concurrent_calls_for_one_node_claim_buy_one_instance(linode_story: Callable[..., Any], tier: str) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         both = await asyncio.gather(provider.create(lab.claim("a")), provider.create(lab.claim("a")))
         assert both[0].provider_id == both[1].provider_id
@@ -172,8 +180,10 @@ def test_two_concurrent_calls_for_one_node_claim_buy_one_instance(linode_story, 
 
 
 @TIERS
-def test_twenty_concurrent_node_claims_get_exactly_twenty_instances_in_one_pool(linode_story, tier):
-    async def story(lab):
+def test_twenty_concurrent_node_claims_get_exactly_twenty_instances_in_one_pool(
+    linode_story: Callable[..., Any], tier: str
+) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         launched = await asyncio.gather(*(provider.create(lab.claim(f"a-{i}")) for i in range(20)))
         await lab.clock.sleep(600)
@@ -192,8 +202,8 @@ def test_twenty_concurrent_node_claims_get_exactly_twenty_instances_in_one_pool(
     linode_story(story, tier=tier)
 
 
-def test_the_same_node_pool_and_plan_reuse_a_pool_and_grow_it_by_one(linode_story):
-    async def story(lab):
+def test_the_same_node_pool_and_plan_reuse_a_pool_and_grow_it_by_one(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         await provider.create(lab.claim("a"))
         await provider.create(lab.claim("b"))
@@ -213,8 +223,8 @@ def test_the_same_node_pool_and_plan_reuse_a_pool_and_grow_it_by_one(linode_stor
         {"node_class": "other"},
     ],
 )
-def test_another_template_gets_another_pool(linode_story, changed):
-    async def story(lab):
+def test_another_template_gets_another_pool(linode_story: Callable[..., Any], changed: dict[str, Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         lab.add_node_class("other")
         await provider.create(lab.claim("a"))
@@ -225,8 +235,8 @@ def test_another_template_gets_another_pool(linode_story, changed):
     linode_story(story)
 
 
-def test_an_unclaimed_member_is_claimed_before_anything_is_bought(linode_story):
-    async def story(lab):
+def test_an_unclaimed_member_is_claimed_before_anything_is_bought(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         await provider.create(lab.claim("a"))
         (pool,) = lab.pools
@@ -239,8 +249,8 @@ def test_an_unclaimed_member_is_claimed_before_anything_is_bought(linode_story):
     linode_story(story)
 
 
-def test_tags_of_others_on_an_instance_survive(linode_story):
-    async def story(lab):
+def test_tags_of_others_on_an_instance_survive(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         await provider.create(lab.claim("a"))
         (pool,) = lab.pools
@@ -255,8 +265,8 @@ def test_tags_of_others_on_an_instance_survive(linode_story):
     linode_story(story)
 
 
-def test_a_member_that_serves_somebody_else_is_never_taken(linode_story):
-    async def story(lab):
+def test_a_member_that_serves_somebody_else_is_never_taken(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         await provider.create(lab.claim("a"))
         (pool,) = lab.pools
@@ -272,8 +282,8 @@ def test_a_member_that_serves_somebody_else_is_never_taken(linode_story):
     linode_story(story)
 
 
-def test_a_full_pool_spills_into_a_second_one(linode_story):
-    async def story(lab):
+def test_a_full_pool_spills_into_a_second_one(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         lab.options = replace(lab.options, standard_pool_cap=2)
         provider = await lab.provider()
         await asyncio.gather(*(provider.create(lab.claim(f"a-{i}")) for i in range(5)))
@@ -282,8 +292,8 @@ def test_a_full_pool_spills_into_a_second_one(linode_story):
     linode_story(story)
 
 
-def test_a_firewall_is_attached_on_the_standard_tier_where_pools_ignore_it(linode_story):
-    async def story(lab):
+def test_a_firewall_is_attached_on_the_standard_tier_where_pools_ignore_it(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         lab.add_node_class(firewall_id=4711)
         provider = await lab.provider()
         await provider.create(lab.claim("a"))
@@ -293,8 +303,8 @@ def test_a_firewall_is_attached_on_the_standard_tier_where_pools_ignore_it(linod
     linode_story(story)
 
 
-def test_an_enterprise_pool_carries_version_strategy_and_firewall(linode_story):
-    async def story(lab):
+def test_an_enterprise_pool_carries_version_strategy_and_firewall(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         lab.add_node_class(firewall_id=4711, lke_k8s_version="v1.34.6+lke2")
         provider = await lab.provider()
         await provider.create(lab.claim("a"))
@@ -305,8 +315,8 @@ def test_an_enterprise_pool_carries_version_strategy_and_firewall(linode_story):
     linode_story(story, tier="enterprise")
 
 
-def test_an_enterprise_pool_of_an_old_version_is_brought_up_before_reuse(linode_story):
-    async def story(lab):
+def test_an_enterprise_pool_of_an_old_version_is_brought_up_before_reuse(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         lab.add_node_class(lke_k8s_version="v1.31.8+lke1")
         provider = await lab.provider()
         await provider.create(lab.claim("a"))
@@ -329,8 +339,10 @@ def test_an_enterprise_pool_of_an_old_version_is_brought_up_before_reuse(linode_
         ({"kubelet": None, "tags": ("ab",)}, CreateError, "must have 3 to 50 characters"),
     ],
 )
-def test_a_node_class_that_cannot_be_used_buys_nothing(linode_story, settings, error, text):
-    async def story(lab):
+def test_a_node_class_that_cannot_be_used_buys_nothing(
+    linode_story: Callable[..., Any], settings: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    async def story(lab: Any) -> Any:
         lab.add_node_class(**settings)
         provider = await lab.provider()
         with pytest.raises(error, match=text):
@@ -340,8 +352,8 @@ def test_a_node_class_that_cannot_be_used_buys_nothing(linode_story, settings, e
     linode_story(story)
 
 
-def test_a_missing_node_class_is_insufficient_capacity_with_an_event(linode_story):
-    async def story(lab):
+def test_a_missing_node_class_is_insufficient_capacity_with_an_event(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         with pytest.raises(InsufficientCapacityError, match="resolving nodeclass"):
             await provider.create(lab.claim("a", node_class="absent"))
@@ -350,8 +362,8 @@ def test_a_missing_node_class_is_insufficient_capacity_with_an_event(linode_stor
     linode_story(story)
 
 
-def test_readiness_unknown_has_its_reason(linode_story):
-    async def story(lab):
+def test_readiness_unknown_has_its_reason(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         lab.add_node_class(ready="Unknown")
         provider = await lab.provider()
         with pytest.raises(CreateError) as caught:
@@ -361,8 +373,8 @@ def test_readiness_unknown_has_its_reason(linode_story):
     assert linode_story(story) == "NodeClassReadinessUnknown"
 
 
-def test_the_pool_tag_of_the_operator_lets_other_tools_leave_it_alone(linode_story):
-    async def story(lab):
+def test_the_pool_tag_of_the_operator_lets_other_tools_leave_it_alone(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         lab.options = replace(lab.options, pool_tags=("external",))
         provider = await lab.provider()
         await provider.create(lab.claim("a"))
@@ -371,7 +383,7 @@ def test_the_pool_tag_of_the_operator_lets_other_tools_leave_it_alone(linode_sto
     linode_story(story)
 
 
-def test_claim_values_are_shortened_by_hash():
+def test_claim_values_are_shortened_by_hash() -> None:
     short, long = tags.claim_tag("pool-abcde"), tags.claim_tag("n" * 40)
     assert short == "karpenter.sh/nodeclaim=pool-abcde"
     assert len(long) == 50

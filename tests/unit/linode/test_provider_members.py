@@ -1,17 +1,27 @@
 """Get, list, delete, instance types: spec/linode-provider.md 4.6, 5.4 and the checklist of 8.2."""
 
+from __future__ import annotations
+
 import asyncio
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
 
+from karpenter_linode.linode.client import NewPool
+from karpenter_linode.linode.discovery import discover_cluster
+from karpenter_linode.linode.http import ClientOptions
 from karpenter_linode.model import labels
 from karpenter_linode.ports import CloudError, InstanceNotFoundError
+from karpenter_linode.sim.linode.world import DEFAULT_CLUSTER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TIERS = pytest.mark.parametrize("tier", ["standard", "enterprise"])
 
 
-async def _gone(lab, provider, provider_id):
+async def _gone(lab: Any, provider: Any, provider_id: str) -> None:
     """Delete as the termination controller does: again and again, until the instance is gone."""
     for _ in range(60):
         try:
@@ -23,8 +33,8 @@ async def _gone(lab, provider, provider_id):
 
 
 @TIERS
-def test_get_round_trips_the_provider_id(linode_story, tier):
-    async def story(lab):
+def test_get_round_trips_the_provider_id(linode_story: Callable[..., Any], tier: str) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         launched = await provider.create(lab.claim("pool-a"))
         found = await provider.get(launched.provider_id)
@@ -37,8 +47,8 @@ def test_get_round_trips_the_provider_id(linode_story, tier):
 
 
 @pytest.mark.parametrize("text", ["", "linode://", "linode://abc", "aws:///x", "linode://12x", "12", "linode://-1"])
-def test_ids_that_are_none_of_ours_are_not_found(linode_story, text):
-    async def story(lab):
+def test_ids_that_are_none_of_ours_are_not_found(linode_story: Callable[..., Any], text: str) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         with pytest.raises(InstanceNotFoundError, match="parsing instance ID"):
             await provider.get(text)
@@ -48,8 +58,8 @@ def test_ids_that_are_none_of_ours_are_not_found(linode_story, text):
     linode_story(story)
 
 
-def test_an_unknown_instance_is_not_found(linode_story):
-    async def story(lab):
+def test_an_unknown_instance_is_not_found(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         for call in (provider.get, provider.delete):
             with pytest.raises(InstanceNotFoundError, match="not found"):
@@ -58,8 +68,8 @@ def test_an_unknown_instance_is_not_found(linode_story):
     linode_story(story)
 
 
-def test_an_instance_of_somebody_else_is_neither_ours_nor_deleted(linode_story):
-    async def story(lab):
+def test_an_instance_of_somebody_else_is_neither_ours_nor_deleted(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         machine = lab.world.create_machine({"type": "g6-nanode-1", "region": "us-ord", "label": "mine"})
         with pytest.raises(InstanceNotFoundError, match="no member of cluster lab"):
@@ -74,8 +84,8 @@ def test_an_instance_of_somebody_else_is_neither_ours_nor_deleted(linode_story):
 
 
 @pytest.mark.parametrize(("status", "call"), [(503, "get"), (401, "get"), (503, "delete"), (401, "delete")])
-def test_an_api_error_is_never_taken_for_not_found(linode_story, status, call):
-    async def story(lab):
+def test_an_api_error_is_never_taken_for_not_found(linode_story: Callable[..., Any], status: int, call: str) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         launched = await provider.create(lab.claim("a"))
         lab.faults.fail("GET", "/linode/instances/.*", status, times=50)
@@ -87,8 +97,8 @@ def test_an_api_error_is_never_taken_for_not_found(linode_story, status, call):
     linode_story(story)
 
 
-def test_a_list_failure_during_delete_is_not_not_found(linode_story):
-    async def story(lab):
+def test_a_list_failure_during_delete_is_not_not_found(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         launched = await provider.create(lab.claim("a"))
         lab.faults.fail("GET", "/lke/clusters/.*/pools", 503, times=50)
@@ -101,8 +111,8 @@ def test_a_list_failure_during_delete_is_not_not_found(linode_story):
 
 
 @TIERS
-def test_list_spans_pools_without_duplicates_in_order(linode_story, tier):
-    async def story(lab):
+def test_list_spans_pools_without_duplicates_in_order(linode_story: Callable[..., Any], tier: str) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         claims = [lab.claim(f"a-{i}", (plan,)) for i, plan in enumerate(("g6-standard-2", "g6-standard-4") * 2)]
         launched = await asyncio.gather(*map(provider.create, claims))
@@ -114,16 +124,16 @@ def test_list_spans_pools_without_duplicates_in_order(linode_story, tier):
     linode_story(story, tier=tier)
 
 
-def test_an_empty_list_is_no_error(linode_story):
-    async def story(lab):
+def test_an_empty_list_is_no_error(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         return await (await lab.provider()).list()
 
     assert linode_story(story) == ()
 
 
 @pytest.mark.parametrize("path", ["/lke/clusters/.*/pools", "/linode/instances"])
-def test_a_list_is_never_partial(linode_story, path):
-    async def story(lab):
+def test_a_list_is_never_partial(linode_story: Callable[..., Any], path: str) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         await provider.create(lab.claim("a"))
         lab.faults.fail("GET", path, 500, times=50)
@@ -133,8 +143,8 @@ def test_a_list_is_never_partial(linode_story, path):
     linode_story(story)
 
 
-def test_list_shows_members_that_nobody_claimed(linode_story):
-    async def story(lab):
+def test_list_shows_members_that_nobody_claimed(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         await provider.create(lab.claim("a"))
         await lab.client().update_pool(lab.cluster_id, lab.pools[0].id, {"count": 3})
@@ -150,12 +160,10 @@ def test_list_shows_members_that_nobody_claimed(linode_story):
     linode_story(story)
 
 
-def test_pools_that_are_not_ours_stay_invisible(linode_story):
-    async def story(lab):
+def test_pools_that_are_not_ours_stay_invisible(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         client = lab.client()
-        from karpenter_linode.linode.client import NewPool
-
         await client.create_pool(lab.cluster_id, NewPool("g6-standard-2", 2, tags=("mine",)))
         await lab.clock.sleep(200)
         assert await provider.list() == ()
@@ -167,8 +175,8 @@ def test_pools_that_are_not_ours_stay_invisible(linode_story):
     linode_story(story)
 
 
-def test_deleting_one_of_many_takes_exactly_that_node(linode_story):
-    async def story(lab):
+def test_deleting_one_of_many_takes_exactly_that_node(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         launched = await asyncio.gather(*(provider.create(lab.claim(f"a-{i}")) for i in range(5)))
         await lab.clock.sleep(300)
@@ -183,8 +191,8 @@ def test_deleting_one_of_many_takes_exactly_that_node(linode_story):
 
 
 @TIERS
-def test_the_last_node_takes_the_pool_and_nothing_is_left_billed(linode_story, tier):
-    async def story(lab):
+def test_the_last_node_takes_the_pool_and_nothing_is_left_billed(linode_story: Callable[..., Any], tier: str) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         launched = await provider.create(lab.claim("a"))
         await lab.clock.sleep(300)
@@ -198,8 +206,8 @@ def test_the_last_node_takes_the_pool_and_nothing_is_left_billed(linode_story, t
     linode_story(story, tier=tier)
 
 
-def test_an_enterprise_node_that_its_pool_does_not_list_yet_can_be_deleted(linode_story):
-    async def story(lab):
+def test_an_enterprise_node_that_its_pool_does_not_list_yet_can_be_deleted(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         launched = await asyncio.gather(provider.create(lab.claim("a")), provider.create(lab.claim("b")))
         assert not any(member.listed for member in lab.pools[0].members)
@@ -209,8 +217,10 @@ def test_an_enterprise_node_that_its_pool_does_not_list_yet_can_be_deleted(linod
     linode_story(story, tier="enterprise")
 
 
-def test_the_last_node_is_not_taken_with_the_pool_while_a_node_claim_waits_for_it(linode_story):
-    async def story(lab):
+def test_the_last_node_is_not_taken_with_the_pool_while_a_node_claim_waits_for_it(
+    linode_story: Callable[..., Any],
+) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         first = await provider.create(lab.claim("a"))
         second, _ = await asyncio.gather(provider.create(lab.claim("b")), provider.delete(first.provider_id))
@@ -221,8 +231,8 @@ def test_the_last_node_is_not_taken_with_the_pool_while_a_node_claim_waits_for_i
     linode_story(story)
 
 
-def test_a_member_that_is_being_launched_is_not_deleted(linode_story):
-    async def story(lab):
+def test_a_member_that_is_being_launched_is_not_deleted(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         await provider.create(lab.claim("a"))
         await lab.client().update_pool(lab.cluster_id, lab.pools[0].id, {"count": 2})
@@ -239,8 +249,8 @@ def test_a_member_that_is_being_launched_is_not_deleted(linode_story):
     linode_story(story)
 
 
-def test_a_pool_that_disappears_is_bought_anew_for_whoever_waits(linode_story):
-    async def story(lab):
+def test_a_pool_that_disappears_is_bought_anew_for_whoever_waits(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         first = await provider.create(lab.claim("a"))
         await lab.client().delete_pool(lab.cluster_id, lab.pools[0].id)
@@ -253,11 +263,8 @@ def test_a_pool_that_disappears_is_bought_anew_for_whoever_waits(linode_story):
     linode_story(story)
 
 
-def test_a_renamed_cluster_or_two_of_a_name_end_the_start(linode_story):
-    async def story(lab):
-        from karpenter_linode.linode.discovery import discover_cluster
-        from karpenter_linode.sim.linode.world import DEFAULT_CLUSTER
-
+def test_a_renamed_cluster_or_two_of_a_name_end_the_start(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         client = lab.client()
         with pytest.raises(CloudError, match="could not determine LKE cluster with name: other"):
             await discover_cluster(client, "other")
@@ -270,10 +277,8 @@ def test_a_renamed_cluster_or_two_of_a_name_end_the_start(linode_story):
     linode_story(story)
 
 
-def test_an_old_api_version_hides_the_tier_and_ends_the_start(linode_story):
-    async def story(lab):
-        from karpenter_linode.linode.http import ClientOptions
-
+def test_an_old_api_version_hides_the_tier_and_ends_the_start(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         lab.client_options = ClientOptions(api_version="v4")
         with pytest.raises(CloudError, match="LINODE_API_VERSION must be v4beta"):
             await lab.provider()
@@ -281,8 +286,8 @@ def test_an_old_api_version_hides_the_tier_and_ends_the_start(linode_story):
     linode_story(story)
 
 
-def test_instance_types_hold_unavailable_plans_too_and_stay_the_same_object(linode_story):
-    async def story(lab):
+def test_instance_types_hold_unavailable_plans_too_and_stay_the_same_object(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         before = await provider.instance_types(lab.node_pool())
         assert await provider.instance_types(lab.node_pool()) is before
@@ -297,8 +302,8 @@ def test_instance_types_hold_unavailable_plans_too_and_stay_the_same_object(lino
     linode_story(story)
 
 
-def test_a_failing_availability_list_keeps_what_is_known(linode_story):
-    async def story(lab):
+def test_a_failing_availability_list_keeps_what_is_known(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         before = await provider.instance_types(lab.node_pool())
         lab.faults.fail("GET", "/regions/.*", 503, times=50)
@@ -311,8 +316,8 @@ def test_a_failing_availability_list_keeps_what_is_known(linode_story):
     linode_story(story)
 
 
-def test_instance_types_of_a_missing_node_class_are_an_error_with_an_event(linode_story):
-    async def story(lab):
+def test_instance_types_of_a_missing_node_class_are_an_error_with_an_event(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
         provider = await lab.provider()
         with pytest.raises(CloudError, match="not found"):
             await provider.instance_types(lab.node_pool("absent"))
@@ -322,8 +327,8 @@ def test_instance_types_of_a_missing_node_class_are_an_error_with_an_event(linod
 
 
 @pytest.mark.parametrize("ignore", [True, False])
-def test_gpus_are_a_resource_or_devices_but_never_both(linode_story, ignore):
-    async def story(lab):
+def test_gpus_are_a_resource_or_devices_but_never_both(linode_story: Callable[..., Any], *, ignore: bool) -> None:
+    async def story(lab: Any) -> Any:
         lab.options = replace(lab.options, ignore_dra_requests=ignore)
         provider = await lab.provider()
         types = {item.name: item for item in await provider.instance_types(lab.node_pool())}
