@@ -15,7 +15,7 @@ from karpenter_linode.dra.errors import AllocationError
 from karpenter_linode.dra.features import ALL_FEATURES, Features
 from karpenter_linode.dra.given import Wanted, wanted
 from karpenter_linode.dra.in_use import NOBODY, in_use
-from karpenter_linode.dra.known import KnownClaims
+from karpenter_linode.dra.known import KnownClaim, KnownClaims
 from karpenter_linode.dra.ledger import Ledger
 from karpenter_linode.dra.places import Place, Places
 from karpenter_linode.dra.predicted import Predictions
@@ -104,18 +104,7 @@ class Allocator:
                 place = (target.id, target.requirements, self._names(target))
             if not explain and place in refused:
                 return refused[place]
-        left = wanted(target, known, self._claims)
-        if isinstance(left, Reason):
-            return left
-        if not left.pending:
-            names = tuple(name for name in self._names(target) if left.allowed is None or name in left.allowed)
-            return Allocation(target.id, names, left.requirements) if names else why.no_instance_type(target)
-        prepared = []
-        for item in left.pending:
-            if isinstance(item.prepared, AllocationError):
-                return why.of_error(item.prepared, target)
-            prepared.append(item.prepared)
-        found, certain = self._allocate(target, prepared, left, explain=explain)
+        found, certain = self._find(target, known, explain=explain)
         if certain and refused is not None and isinstance(found, Reason):
             refused[place] = why.no_instance_type(target)
         return found
@@ -178,10 +167,26 @@ class Allocator:
 
     # --- one search for each instance type -------------------------------------------------------------------------
 
+    def _find(self, target: Target, known: Sequence[KnownClaim], *, explain: bool) -> tuple[Allocation | Reason, bool]:
+        """The allocation, or the refusal; and whether a refusal stays one while devices only get fewer."""
+        left = wanted(target, known, self._claims)
+        if isinstance(left, Reason):
+            return left, False
+        if not left.pending:
+            names = tuple(name for name in self._names(target) if left.allowed is None or name in left.allowed)
+            satisfied = Allocation(target.id, names, left.requirements)
+            return (satisfied if names else why.no_instance_type(target)), False
+        prepared = []
+        for item in left.pending:
+            if isinstance(item.prepared, AllocationError):
+                return why.of_error(item.prepared, target), False
+            prepared.append(item.prepared)
+        return self._allocate(target, prepared, left, explain=explain)
+
     def _allocate(
         self, target: Target, claims: Sequence[PreparedClaim], left: Wanted, *, explain: bool
     ) -> tuple[Allocation | Reason, bool]:
-        """The allocation, or the refusal and whether it is certain to stay one while devices only get fewer."""
+        """As ``_find``. A refusal because a selector fails may end once the device that it fails on is taken."""
         requirements = left.requirements
         answer = Answer(target.id, claims)
         rejected: list[Reason] = []

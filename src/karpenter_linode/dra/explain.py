@@ -116,7 +116,8 @@ def refusal(
     if not view.candidates:
         return Reason("dra-no-device", offer, facts=facts)
     if asked > offered:
-        return Reason("dra-too-few-devices", f"{offer}, {asked} asked", facts=facts, children=tuple(wanting))
+        children = tuple(wanting) if several or len(wanting) != 1 else wanting[0].children
+        return Reason("dra-too-few-devices", f"{offer}, {asked} asked", facts=facts, children=children)
     if len(wanting) == 1 and not several:
         only = wanting[0]
         return Reason(only.code, f"{offer}, {only.message}", facts=facts, children=only.children)

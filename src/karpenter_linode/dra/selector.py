@@ -5,6 +5,7 @@ A selector is compiled once for each text and evaluated once for each distinct d
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from karpenter_linode.cel import (
@@ -40,9 +41,19 @@ DEVICE_TYPE: Final = object_type(
 _EMPTY: Final[dict[str, Any]] = {}
 
 
+@cache
 def device_environment() -> Environment:
     """What a device selector may name: the variable ``device``."""
     return Environment({"device": DEVICE_TYPE})
+
+
+@lru_cache(maxsize=4096)
+def compiled(text: str) -> Program | CompileError:
+    """A selector compiled, or why it is no valid one."""
+    try:
+        return device_environment().compile(text)
+    except CompileError as error:
+        return error.with_traceback(None)
 
 
 class PredictedMap(dict[str, Any]):
@@ -124,11 +135,10 @@ class Shapes:
 class Selector:
     """One expression with its outcome on every shape it has met. Compiled when it is first applied."""
 
-    __slots__ = ("_environment", "_outcomes", "_program", "text")
+    __slots__ = ("_outcomes", "_program", "text")
 
-    def __init__(self, text: str, environment: Environment) -> None:
+    def __init__(self, text: str) -> None:
         self.text = text
-        self._environment = environment
         self._program: Program | CompileError | None = None
         self._outcomes: dict[int, bool | EvaluationError] = {}
 
@@ -136,10 +146,7 @@ class Selector:
     def program(self) -> Program:
         """The compiled expression. Raises ``CompileError``."""
         if self._program is None:
-            try:
-                self._program = self._environment.compile(self.text)
-            except CompileError as error:
-                self._program = error
+            self._program = compiled(self.text)
         if isinstance(self._program, CompileError):
             raise self._program
         return self._program
@@ -175,17 +182,16 @@ class Selector:
 
 
 class Selectors:
-    """Finds the selector of a text, so that equal texts are compiled and evaluated once."""
+    """Finds the selector of a text, so that equal texts are evaluated once."""
 
     def __init__(self) -> None:
-        self._environment = device_environment()
         self._by_text: dict[str, Selector] = {}
 
     def of(self, text: str) -> Selector:
         """The selector of a text; not compiled yet."""
         selector = self._by_text.get(text)
         if selector is None:
-            selector = self._by_text[text] = Selector(text, self._environment)
+            selector = self._by_text[text] = Selector(text)
         return selector
 
 

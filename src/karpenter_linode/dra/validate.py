@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from karpenter_linode.cel import DEFAULT_COST_LIMIT, CompileError
-from karpenter_linode.dra.selector import device_environment
+from karpenter_linode.dra.selector import compiled
 from karpenter_linode.model.resource import ALL, EXACT_COUNT, DeviceRequest, DeviceSubRequest, ExactDeviceRequest
 
 if TYPE_CHECKING:
@@ -74,15 +73,9 @@ def selector_problem(text: str) -> str:
     """Why the API server would refuse a selector, or an empty text. A compile error is rendered with its place."""
     if len(text.encode()) > MAX_EXPRESSION:
         return f"too long: must be at most {MAX_EXPRESSION} bytes"
-    return _compile_problem(text)
-
-
-@lru_cache(maxsize=1024)
-def _compile_problem(text: str) -> str:
-    try:
-        program = device_environment().compile(text)
-    except CompileError as error:
-        return f"compilation failed: {error.render()}"
+    program = compiled(text)
+    if isinstance(program, CompileError):
+        return f"compilation failed: {program.render()}"
     return "too complex, exceeds cost limit" if program.estimate[1] > DEFAULT_COST_LIMIT else ""
 
 
