@@ -1,6 +1,6 @@
 """Judges an answer to a scheduling vector by the rules that come with the vectors, from the plain JSON alone.
 
-It shares only ``Quantity`` with the solver. Faults are collected, not raised: an empty list means that the answer passes.
+It shares only ``Quantity`` with the solver. Faults are collected, not raised: an empty list means that all is well.
 """
 
 from __future__ import annotations

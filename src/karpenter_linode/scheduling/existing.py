@@ -47,6 +47,7 @@ class ExistingNode:
     """
 
     __slots__ = (
+        "_requirements",
         "bit",
         "daemon_reserve",
         "free",
@@ -55,7 +56,6 @@ class ExistingNode:
         "name",
         "pods",
         "ports",
-        "requirements",
         "view",
         "volume_limits",
         "volumes",
@@ -74,7 +74,7 @@ class ExistingNode:
         self.view = view
         self.name = view.name
         self.labels = node_labels(view)
-        self.requirements = Requirements.from_labels(self.labels)
+        self._requirements: Requirements | None = None
         active = [pod for pod in bound if not is_terminal(pod)]
         self.daemon_reserve = self._reserve(active, daemons)
         self.free = res.subtract(view.available(active), self.daemon_reserve)
@@ -84,17 +84,24 @@ class ExistingNode:
         self.pods: list[Pod] = []
 
     @property
+    def requirements(self) -> Requirements:
+        """Its labels as requirements."""
+        if self._requirements is None:
+            self._requirements = Requirements.from_labels(self.labels)
+        return self._requirements
+
+    @property
     def hostname(self) -> str:
         """Its hostname domain."""
         return self.labels[labels.HOSTNAME]
 
     def _reserve(self, active: Sequence[Pod], daemons: Sequence[Daemon]) -> Resources:
         """Room kept for daemons that will still come; never negative (spec 2.5)."""
+        if not daemons:
+            return {}
         expected = res.total(
             daemon.requests for daemon in daemons if daemon.runs_on(self.requirements, self.view.taints)
         )
-        if not expected:
-            return expected
         there = res.total(res.pod_requests(pod) for pod in active if owned_by_daemon_set(pod))
         return res.clamped_difference(expected, there)
 

@@ -5,6 +5,7 @@ Everything here answers quickly with yes or no; ``refusals`` rebuilds the reason
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
@@ -223,17 +224,20 @@ class Placer:
 
     # Parts
 
-    def room(self, template: Template, plans: int, total: Resources, shape: Shape, *, fresh: bool = False) -> int:
-        """Plans of a mask that hold what a claim holds, its daemons and one more pod of a shape.
+    def room(
+        self, template: Template, plans: int, total: Resources, shape: Shape, *, pods: int = 1, fresh: bool = False
+    ) -> int:
+        """Plans of a mask that hold what a claim holds, its daemons and more pods of a shape.
 
         Args:
             template: the pool.
             plans: the mask.
             total: what the claim's pods ask for so far.
-            shape: the pod to add.
+            shape: the pods to add.
+            pods: how many.
             fresh: the claim is empty: resources that only daemons ask for are checked, too.
         """
-        at_least = template.plans.at_least
+        thresholds = template.plans.thresholds
         held = 0
         for group in template.groups:
             mask = plans & group.mask
@@ -241,11 +245,14 @@ class Placer:
                 continue
             overhead = group.overhead
             for name, amount in shape.items:
-                mask &= at_least(name, amount + total.get(name, 0) + overhead.get(name, 0))
+                need = amount * pods + total.get(name, 0) + overhead.get(name, 0)
+                if need > 0:
+                    amounts, masks = thresholds(name)
+                    mask &= masks[bisect_left(amounts, need)]
             if fresh:
                 for name, amount in overhead.items():
                     if name not in shape.requests:
-                        mask &= at_least(name, amount)
+                        mask &= template.plans.at_least(name, amount)
             held |= mask
         return held
 

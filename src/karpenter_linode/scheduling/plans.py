@@ -163,9 +163,8 @@ class PlanSet:
         """Plans that have this much of a resource for pods, in nano-units."""
         if amount <= 0:
             return self.everything
-        amounts, masks = self._thresholds(name)
-        position = bisect_left(amounts, amount)
-        return masks[position] if position < len(masks) else 0
+        amounts, masks = self.thresholds(name)
+        return masks[bisect_left(amounts, amount)]
 
     def holding(self, need: Resources) -> int:
         """Plans that a request fits into."""
@@ -245,12 +244,14 @@ class PlanSet:
             found = self._capacity_index[name] = (amounts, masks)
         return found
 
-    def _thresholds(self, name: str) -> tuple[list[int], list[int]]:
+    def thresholds(self, name: str) -> tuple[list[int], list[int]]:
+        """Amounts of a resource in ascending order, and for each the plans that have at least that much, then none."""
         found = self._threshold_index.get(name)
         if found is None:
             by_amount = _by_amount(plan.allocatable.get(name, 0) for plan in self.plans)
             amounts = sorted(by_amount)
             masks = list(accumulate((by_amount[amount] for amount in reversed(amounts)), or_))[::-1]
+            masks.append(0)
             found = self._threshold_index[name] = (amounts, masks)
         return found
 

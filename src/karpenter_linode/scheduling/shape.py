@@ -6,6 +6,7 @@ once per pod.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -19,8 +20,6 @@ from karpenter_linode.scheduling.selection import NO_SELECTION, preferred, requi
 from karpenter_linode.scheduling.volumes import NO_VOLUMES
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from karpenter_linode.model.core import Pod
     from karpenter_linode.model.reason import Reason
     from karpenter_linode.scheduling.devices import DeviceDesk
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from karpenter_linode.scheduling.topology.tracker import ShapeTopology
     from karpenter_linode.scheduling.volumes import PodVolumes, VolumeIndex
 
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)  # for pods whose age is not known
 _MAX_WIRE_INT: Final = 1 << 63  # msgpack has no greater integers
 
 
@@ -58,6 +58,7 @@ class Shape:
         "existing_mask",
         "failed_as",
         "failed_at",
+        "invalid",
         "items",
         "label_class",
         "no_template",
@@ -69,6 +70,7 @@ class Shape:
         "requests",
         "running",
         "selection",
+        "size",
         "strict",
         "tolerations",
         "topology",
@@ -83,6 +85,8 @@ class Shape:
         self.label_class = label_class
         self.requests = res.pod_requests(pod)
         self.items = tuple(self.requests.items())
+        self.size = (-self.requests.get(res.CPU, 0), -self.requests.get(res.MEMORY, 0))
+        self.invalid: str | None = None  # why pods of this shape are ignored; None until it was looked at
         self.strict: Selection = required(pod)
         self.selection: Selection = preferred(pod) if respect_preferences else self.strict
         if not self.selection:
@@ -185,20 +189,10 @@ class Shapes:
         return shape
 
 
-def queue_order(pod: Pod, shape: Shape) -> tuple[int, int, str, str, str]:
+def queue_order(pod: Pod, shape: Shape) -> tuple[tuple[int, int], datetime, str, str, str]:
     """Sort key of the queue: CPU and memory descending, then age, UID and name (spec 2.6)."""
-    requests = shape.requests
-    return (
-        -requests.get(res.CPU, 0),
-        -requests.get(res.MEMORY, 0),
-        _timestamp(pod.metadata.creation_timestamp),
-        pod.metadata.uid,
-        pod.key,
-    )
-
-
-def _timestamp(moment: datetime | None) -> str:
-    return moment.isoformat() if moment is not None else ""
+    meta = pod.metadata
+    return shape.size, meta.creation_timestamp or _LONG_AGO, meta.uid, meta.namespace, meta.name
 
 
 def _encode_quantity(value: object) -> int | str:

@@ -79,8 +79,9 @@ class _Simulation:
                 shape.refused = Reason(DRA_IGNORED_CODE, DRA_IGNORED)
             reason = shape.refused
             if reason is None and pod.uid not in problem.deleting_pod_uids:
-                text = validate(pod, world.volumes, world.restrictions)
-                reason = Reason(IGNORED, f"ignoring pod, {text}") if text else None
+                if shape.invalid is None:
+                    shape.invalid = validate(pod, world.volumes, world.restrictions)
+                reason = Reason(IGNORED, f"ignoring pod, {shape.invalid}") if shape.invalid else None
             if reason is None and shape.volumes.error:
                 reason = Reason("volumes", shape.volumes.error)
             if reason is not None:

@@ -10,14 +10,14 @@ from karpenter_linode.model.reason import Reason
 from karpenter_linode.model.requirements import Requirements
 from karpenter_linode.scheduling.daemons import daemons_of
 from karpenter_linode.scheduling.devices import DeviceDesk
-from karpenter_linode.scheduling.existing import ExistingNodes
+from karpenter_linode.scheduling.existing import ExistingNodes, node_labels
 from karpenter_linode.scheduling.min_values import MinValues
 from karpenter_linode.scheduling.min_values import refusal as min_values_refusal
 from karpenter_linode.scheduling.open_claims import OpenClaims
 from karpenter_linode.scheduling.plans import Plan, PlanSet
 from karpenter_linode.scheduling.reservations import Reservations
 from karpenter_linode.scheduling.shape import Shapes
-from karpenter_linode.scheduling.state_node import is_marked_for_deletion
+from karpenter_linode.scheduling.state_node import NodeView, is_marked_for_deletion
 from karpenter_linode.scheduling.taints import PREFER_NO_SCHEDULE
 from karpenter_linode.scheduling.template import Template, template_requirements
 from karpenter_linode.scheduling.topology.population import Population
@@ -80,7 +80,16 @@ class World:
             self.existing.hold_back({pool.name: pool for pool in problem.node_pools}, problem.now)
         universe = Universe([_domains_of(pool, plan_sets[pool.name]) for pool in self.pools])
         excluded = frozenset(pod.uid for pod in problem.pods if pod.uid)
-        population = Population(zip(problem.nodes, going, strict=True), bound, excluded, self.shapes.label_class)
+        leaving = (NodeView(state) for state, leaves in zip(problem.nodes, going, strict=True) if leaves)
+        population = Population(
+            [
+                *((node.view, node.labels, False) for node in self.existing.nodes),
+                *((view, node_labels(view), True) for view in leaving),
+            ],
+            bound,
+            excluded,
+            self.shapes.label_class,
+        )
         self.topology = Topology(universe, population, _namespaces(problem), self.existing, respect_preferences=respect)
 
     def note(self, code: str, message: str, subject: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
@@ -63,11 +64,19 @@ class Options(Struct, frozen=True):
         """Whether a node with this requirement on the key may take any of the domains."""
         if node is None:
             return bool(self.domains)
+        if not node.complement:
+            return not node.values.isdisjoint(self.domains)
         return any(node.has(domain) for domain in self.domains)
 
     def within(self, node: Requirement | None) -> list[str]:
         """The domains that a node with this requirement on the key may take, sorted."""
-        found = list(self.domains) if node is None else [domain for domain in self.domains if node.has(domain)]
+        if node is None:
+            found = list(self.domains)
+        elif node.complement:
+            found = [domain for domain in self.domains if node.has(domain)]
+        else:
+            values = node.values
+            found = [domain for domain in self.domains if domain in values]
         if self.fewest and len(found) > 1:
             least = min(self.domains[domain] for domain in found)
             found = [domain for domain in found if self.domains[domain] == least]
@@ -87,7 +96,9 @@ class TopologyGroup:
         self.topology_key = key.key
         self.kind = key.kind
         self.is_hostname = key.key == labels.HOSTNAME
-        self.counts: dict[str, int] = dict.fromkeys(domains, 0)
+        self.every_node = key.node_filter.passes_all
+        self.counts: dict[str, int] = dict.fromkeys(sorted(domains), 0)
+        self._sorted: list[str] = list(self.counts)
         self.occupied = 0
         self.version = 0
         # Masks of hosts that hold at least so many pods, for the thresholds that this rule asks about.
@@ -119,10 +130,15 @@ class TopologyGroup:
         if domain not in self.counts:
             self.counts[domain] = 0
             self.version += 1
+            if not self.is_hostname:
+                insort(self._sorted, domain)
 
     def count(self, domain: str, pods: int = 1, *, open_bit: int = 0, existing_bits: int = 0) -> None:
         """Count pods in a domain; on the hostname key the bits say which host it is."""
-        before = self.counts.get(domain, 0)
+        before = self.counts.get(domain)
+        if before is None:
+            self.know(domain)
+            before = 0
         after = self.counts[domain] = before + pods
         self.version += 1
         if before == 0 and after:
@@ -180,7 +196,7 @@ class TopologyGroup:
 
     def _build_options(self, *, counts_itself: bool, pod_domains: Requirement | None) -> Options:
         counts = self.counts
-        allowed = sorted(domain for domain in counts if pod_domains is None or pod_domains.has(domain))
+        allowed = self._sorted if pod_domains is None else [item for item in self._sorted if pod_domains.has(item)]
         if self.kind == SPREAD:
             return self._spread_options(allowed, counts_itself=counts_itself)
         if self.kind == ANTI_AFFINITY:
@@ -197,4 +213,4 @@ class TopologyGroup:
             least = 0  # a new host can always be made; missing domains count as empty ones
         most = self.key.max_skew + least - (1 if counts_itself else 0)
         # Known domains outside the pod's reach are kept: the node's own requirements decide about them.
-        return Options({domain: counts[domain] for domain in sorted(counts) if counts[domain] <= most}, True, True)  # noqa: FBT003 - fields of a Struct
+        return Options({domain: counts[domain] for domain in self._sorted if counts[domain] <= most}, True, True)  # noqa: FBT003 - fields of a Struct

@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 from karpenter_linode.model import labels
 from karpenter_linode.model.requirements import Requirements
-from karpenter_linode.scheduling.existing import node_labels
 from karpenter_linode.scheduling.pods import is_active
-from karpenter_linode.scheduling.state_node import NodeView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from karpenter_linode.model.core import Pod, Taint
-    from karpenter_linode.scheduling.problem import StateNode
     from karpenter_linode.scheduling.shape import LabelClass
+    from karpenter_linode.scheduling.state_node import NodeView
     from karpenter_linode.scheduling.topology.group import TopologyGroup
     from karpenter_linode.scheduling.topology.node_filter import NodeFilter
 
@@ -23,13 +21,20 @@ if TYPE_CHECKING:
 class NodeFacts:
     """Labels and taints of a node, for counting; nodes that are going away count too while their pods run."""
 
-    __slots__ = ("going", "labels", "requirements", "taints")
+    __slots__ = ("_requirements", "going", "labels", "taints")
 
     def __init__(self, values: dict[str, str], taints: tuple[Taint, ...], *, going: bool) -> None:
         self.labels = values
         self.taints = taints
         self.going = going
-        self.requirements = Requirements.from_labels(values)
+        self._requirements: Requirements | None = None
+
+    @property
+    def requirements(self) -> Requirements:
+        """Its labels as requirements."""
+        if self._requirements is None:
+            self._requirements = Requirements.from_labels(self.labels)
+        return self._requirements
 
     def domain(self, key: str) -> str | None:
         """Its domain of a topology key."""
@@ -40,7 +45,7 @@ class Population:
     """Running pods on known nodes.
 
     Args:
-        nodes: all nodes with a Node object; the flag says whether it is going away.
+        nodes: all nodes with their labels; the flag says whether it is going away.
         bound: pods by node name.
         excluded: UIDs of the pods that are being placed; they are not counted where they are.
         label_class: interns namespace and labels.
@@ -48,16 +53,15 @@ class Population:
 
     def __init__(
         self,
-        nodes: Iterable[tuple[StateNode, bool]],
+        nodes: Iterable[tuple[NodeView, dict[str, str], bool]],
         bound: Mapping[str, Sequence[Pod]],
         excluded: frozenset[str],
         label_class: Callable[[str, dict[str, str]], LabelClass],
     ) -> None:
         self.nodes: dict[str, NodeFacts] = {}
-        for state, going in nodes:
-            if state.node is not None:
-                view = NodeView(state)
-                self.nodes[state.node.name] = NodeFacts(node_labels(view), view.taints, going=going)
+        for view, values, going in nodes:
+            if view.node is not None:
+                self.nodes[view.node.name] = NodeFacts(values, view.taints, going=going)
         self._classes: dict[LabelClass, dict[str, int]] = {}
         self._averse: list[tuple[Pod, NodeFacts]] = []
         for name, facts in self.nodes.items():

@@ -290,13 +290,15 @@ class Topology:
 
     def _count_on_node(self, group: TopologyGroup, node: ExistingNode) -> None:
         domain = node.labels.get(group.topology_key)
-        if domain is None or not group.key.node_filter.passes(node.requirements, node.view.taints):
+        if domain is None:
+            return
+        if not group.every_node and not group.key.node_filter.passes(node.requirements, node.view.taints):
             return
         group.count(domain, existing_bits=node.bit)
 
     def _count_on_claim(self, group: TopologyGroup, claim: OpenClaim) -> None:
         state = claim.state
-        if not group.key.node_filter.passes_all:
+        if not group.every_node:
             key = (group.key, state)
             passes = self._passing.get(key)
             if passes is None:
