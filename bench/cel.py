@@ -1,4 +1,7 @@
-"""How fast selectors compile and evaluate. Targets: 7 clauses in 5 us with cost counting, compiled in 1 ms; import in 25 ms."""
+"""How fast selectors compile and evaluate.
+
+Targets: 7 clauses evaluated in 5 us with cost counting, compiled in 1 ms; the package imported in 25 ms.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,11 @@ DEVICE = {
 }
 DEVICE_TYPE = object_type(
     "kubernetes.DRADevice",
-    {"driver": STRING, "attributes": map_of(STRING, map_of(STRING, DYN)), "capacity": map_of(STRING, map_of(STRING, QUANTITY))},
+    {
+        "driver": STRING,
+        "attributes": map_of(STRING, map_of(STRING, DYN)),
+        "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
+    },
 )
 
 

@@ -72,7 +72,7 @@ def has_field(value: Any, name: str) -> bool:
     return isinstance(value, dict) and (name in value or type(value) is DefaultMap)
 
 
-def emit_ident(node: ast.Ident) -> Code:
+def emit_ident(node: ast.Ident, _emit: Emit) -> Code:
     """Read a variable."""
     slot, constant = node.slot, node.constant
     if slot is None:
@@ -146,7 +146,7 @@ def _step_cost(operand: ast.Node) -> int:
 
 
 def emit_path(node: ast.Node, emit: Emit) -> Code:
-    """Read through a chain of fields and keys. From a variable by constant keys it is one closure, whatever the length."""
+    """Read through a chain of fields and keys; from a variable by constant keys it is one closure, however long."""
     keys: list[str] = []
     base = node
     while (step := _step(base)) is not None and step[1] is not None:

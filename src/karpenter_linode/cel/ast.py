@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
+from karpenter_linode.cel.declarations import Overload
 from karpenter_linode.cel.types import DYN, Type
-
-if TYPE_CHECKING:
-    from karpenter_linode.cel.declarations import Overload
 
 INDEX = "_[_]"
 OPTIONAL_INDEX = "_[?_]"

@@ -30,12 +30,13 @@ from karpenter_linode.cel.unify import Inference, is_open
 from karpenter_linode.cel.values import UInt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
     from karpenter_linode.cel.declarations import Function, Overload
 
-MAX_HEIGHT: Final = 280
-"""Of the tree. Passes over it take two Python frames a level, evaluation one."""
+MAX_HEIGHT: Final = 256
+"""Of the tree. Passes over it take up to three Python frames a level, evaluation one or two."""
 
 _LITERALS: Final[Mapping[type, Type]] = {
     type(None): NULL,
@@ -101,41 +102,28 @@ class Checker:
         self._height += 1
         if self._height > MAX_HEIGHT:
             raise self._error(f"expression is nested too deeply: more than {MAX_HEIGHT} levels", node)
-        match node:
-            case ast.Literal_():
-                node.type = _LITERALS[type(node.value)]
-            case ast.Ident():
-                node = self._check_ident(node)
-            case ast.Select():
-                node = self._check_select(node)
-            case ast.Call():
-                node = self._check_call(node)
-            case ast.Logic():
-                node.operands = [self._check(operand) for operand in node.operands]
-                for operand in node.operands:
-                    self._require(operand, BOOL)
-                node.type = BOOL
-            case ast.ListLiteral():
-                self._check_list(node)
-            case ast.MapLiteral():
-                self._check_map(node)
-            case ast.MessageLiteral():
-                node = self._check_message(node)
-            case ast.Loop():
-                self._check_loop(node)
-            case ast.Bind():
-                self._check_bind(node)
-            case ast.OptionalMap():
-                self._check_optional_map(node)
-            case ast.SortBy():
-                self._check_sort(node)
+        node = _CHECKS[type(node)](self, node)
         self._height -= 1
         self._seen.append(node)
         return node
 
+    def check_literal(self, node: ast.Literal_) -> ast.Node:
+        """A constant."""
+        node.type = _LITERALS[type(node.value)]
+        return node
+
+    def check_logic(self, node: ast.Logic) -> ast.Node:
+        """``&&`` and ``||``."""
+        for index, operand in enumerate(node.operands):  # loops, not comprehensions: those double the stack
+            node.operands[index] = self._check(operand)
+            self._require(node.operands[index], BOOL)
+        node.type = BOOL
+        return node
+
     # names
 
-    def _check_ident(self, node: ast.Ident) -> ast.Node:
+    def check_ident(self, node: ast.Ident) -> ast.Node:
+        """A name."""
         if self._scope.resolve(node):
             return node
         return self._undeclared(node.name, node)
@@ -146,7 +134,8 @@ class Checker:
             raise self._error(message, node)
         return ast.Literal_(failure=message, start=node.start, end=node.end, position=node.position, type=DYN)
 
-    def _check_select(self, node: ast.Select) -> ast.Node:
+    def check_select(self, node: ast.Select) -> ast.Node:
+        """A field selection, or the test for one."""
         if not node.optional and not node.test:
             ident = self._scope.resolve_qualified(node)
             if ident is not None:
@@ -177,13 +166,15 @@ class Checker:
 
     # calls
 
-    def _check_call(self, node: ast.Call) -> ast.Node:
+    def check_call(self, node: ast.Call) -> ast.Node:
+        """A function, method or operator."""
         function = self._namespaced(node) or self._function(node.function)
         if function is None:
             return self._undeclared(node.function, node)
         mixed = node.function in _MIXED_ALLOWED
         self._mixed += mixed
-        node.arguments = [self._check(argument) for argument in node.arguments]
+        for index, argument in enumerate(node.arguments):
+            node.arguments[index] = self._check(argument)
         self._mixed -= mixed
         node.function = function.name
         self._resolve(node, function)
@@ -233,17 +224,20 @@ class Checker:
 
     # literals
 
-    def _check_list(self, node: ast.ListLiteral) -> None:
-        node.elements = [self._check(element) for element in node.elements]
+    def check_list(self, node: ast.ListLiteral) -> ast.Node:
+        """``[...]``."""
         joined: Type | None = None
         for index, element in enumerate(node.elements):
-            kind = self._element_type(element, optional=index in node.optional)
+            node.elements[index] = self._check(element)
+            kind = self._element_type(node.elements[index], optional=index in node.optional)
             joined = kind if joined is None else self._inference.join(joined, kind)
         node.type = list_of(joined or self._inference.fresh())
         if not self._mixed:
             self._literals.append(node)
+        return node
 
-    def _check_map(self, node: ast.MapLiteral) -> None:
+    def check_map(self, node: ast.MapLiteral) -> ast.Node:
+        """``{...}``."""
         key: Type | None = None
         value: Type | None = None
         for entry in node.entries:
@@ -255,6 +249,7 @@ class Checker:
         node.type = map_of(key or self._inference.fresh(), value or self._inference.fresh())
         if not self._mixed:
             self._literals.append(node)
+        return node
 
     def _element_type(self, node: ast.Node, *, optional: bool) -> Type:
         kind = self._inference.resolve(node.type)
@@ -282,7 +277,8 @@ class Checker:
                 if kind != kinds[0]:
                     raise self._error(f"expected type '{_shown(kinds[0])}' but found '{_shown(kind)}'", element)
 
-    def _check_message(self, node: ast.MessageLiteral) -> ast.Node:
+    def check_message(self, node: ast.MessageLiteral) -> ast.Node:
+        """A message literal."""
         if node.name in FIELDS:
             return self._well_known(node, FIELDS[node.name])
         declared = self._scope.object_type(node.name)
@@ -311,11 +307,12 @@ class Checker:
         call = ast.Call(
             function="@" + node.name, arguments=list(given.values()), start=start, end=end, position=position
         )
-        return self._check_call(call)
+        return self.check_call(call)
 
     # macros
 
-    def _check_loop(self, node: ast.Loop) -> None:
+    def check_loop(self, node: ast.Loop) -> ast.Node:
+        """A comprehension macro."""
         node.range = self._check(node.range)
         key, element = self._range_types(node.range)
         kinds = (key, element) if len(node.variables) == 2 else (key if node.range.type.name == "map" else element,)  # noqa: PLR2004
@@ -326,6 +323,7 @@ class Checker:
                 self._require(node.condition, BOOL)
             node.body = self._check(node.body)
         node.type = self._loop_type(node, key)
+        return node
 
     def _range_types(self, node: ast.Node) -> tuple[Type, Type]:
         kind = self._inference.resolve(node.type)
@@ -337,8 +335,8 @@ class Checker:
         if kind.kind == "param":
             self._inference.assign(DYN, kind)
         elif kind == ANY or not is_open(kind):
-            message = f"expression of type '{_shown(kind)}' cannot be range of a comprehension (must be list, map, or dynamic)"
-            self._complain(message, node)
+            why = "cannot be range of a comprehension (must be list, map, or dynamic)"
+            self._complain(f"expression of type '{_shown(kind)}' {why}", node)
         return DYN, DYN
 
     def _loop_type(self, node: ast.Loop, key: Type) -> Type:
@@ -360,14 +358,17 @@ class Checker:
                 self._require(node.body, BOOL)
                 return BOOL
 
-    def _check_bind(self, node: ast.Bind) -> None:
+    def check_bind(self, node: ast.Bind) -> ast.Node:
+        """``cel.bind``."""
         node.value = self._check(node.value)
         with self._scope.local((node.name,), (node.value.type,), bound=True) as (slot,):
             node.slot = slot
             node.body = self._check(node.body)
         node.type = node.body.type
+        return node
 
-    def _check_optional_map(self, node: ast.OptionalMap) -> None:
+    def check_optional_map(self, node: ast.OptionalMap) -> ast.Node:
+        """``optMap`` and ``optFlatMap``."""
         node.target = self._check(node.target)
         element = self._inference.fresh()
         name = "optFlatMap" if node.flat else "optMap"
@@ -380,8 +381,10 @@ class Checker:
         node.type = node.body.type if node.flat else optional_of(node.body.type)
         if node.flat and not self._inference.assign(node.body.type, optional_of(self._inference.fresh())):
             self._complain(f"optFlatMap needs an optional, found '{_shown(node.body.type)}'", node.body)
+        return node
 
-    def _check_sort(self, node: ast.SortBy) -> None:
+    def check_sort(self, node: ast.SortBy) -> ast.Node:
+        """``sortBy``."""
         node.target = self._check(node.target)
         if not self._inference.assign(node.target.type, list_of(self._inference.fresh())):
             self._complain(f"found no matching overload for 'sortBy' applied to '{_shown(node.target.type)}'", node)
@@ -392,6 +395,7 @@ class Checker:
         key = self._inference.resolve(node.keys.body.type)
         if not is_open(key) and key.kind != "param" and key.name not in _SORTABLE:
             self._complain(f"found no matching overload for 'sortBy' with keys of type '{_shown(key)}'", node)
+        return node
 
     # complaints
 
@@ -415,3 +419,19 @@ def _signature(given: list[Type], node: ast.Call) -> str:
 
 def _shown(kind: Type) -> str:
     return "null" if kind is NULL else "error" if kind is ERROR else str(kind)
+
+
+_CHECKS: Final[Mapping[type[ast.Node], Callable[[Checker, Any], ast.Node]]] = {
+    ast.Literal_: Checker.check_literal,
+    ast.Ident: Checker.check_ident,
+    ast.Select: Checker.check_select,
+    ast.Call: Checker.check_call,
+    ast.Logic: Checker.check_logic,
+    ast.ListLiteral: Checker.check_list,
+    ast.MapLiteral: Checker.check_map,
+    ast.MessageLiteral: Checker.check_message,
+    ast.Loop: Checker.check_loop,
+    ast.Bind: Checker.check_bind,
+    ast.OptionalMap: Checker.check_optional_map,
+    ast.SortBy: Checker.check_sort,
+}

@@ -1,6 +1,7 @@
 """The cost model: what evaluation is charged for, in the units of Kubernetes (spec/cel-for-dra.md section 3).
 
-Reading a variable or a part of one costs 1, a call 1 or by the size of what it goes through, constants and ``has`` nothing.
+Reading a variable or a part of one costs 1, a call 1 or by the size of what it goes through; constants and ``has``
+cost nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def traversal_twice(value: Any, *_: Any) -> int:
 
 
 def pattern_cost(text: Any, pattern: Any) -> int:
-    """Matching a pattern: the text's price times that of the pattern, an expression of which has about four characters."""
+    """Matching a pattern: the text's price times that of the pattern, at about four characters for each part of it."""
     return tenths(1 + size_of(text)) * ((size_of(pattern) + 3) // 4)
 
 

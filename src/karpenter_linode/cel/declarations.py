@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from karpenter_linode.cel.errors import no_such_overload
+from karpenter_linode.cel.types import Type
 from karpenter_linode.cel.values import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from karpenter_linode.cel.ast import Node
     from karpenter_linode.cel.macros import MacroTable
-    from karpenter_linode.cel.types import Type
 
 UNBOUNDED = 2**64 - 1
 """The largest size or cost an estimate can have: not known to be bounded."""
@@ -83,9 +83,9 @@ class Overload(Struct, frozen=True, eq=False):
         member: written as a method.
         cost: units of an evaluation, fixed or computed from the arguments *before* the work is done.
         estimate: static counterpart of ``cost``; ``None`` where the cost is fixed.
-        folding: what happens with constant arguments: ``never`` computed early; ``lazy``: computed once, an error stays a
-            run-time error; ``eager``: an error is a compile error.
-        check: looks at the argument nodes before folding and returns a complaint about the literals among them, or nothing.
+        folding: what happens with constant arguments: ``never`` computed early; ``lazy``: computed once, an error stays
+            a run-time error; ``eager``: an error is a compile error.
+        check: looks at the argument nodes before folding and returns a complaint about the literals among them.
     """
 
     id: str
@@ -138,16 +138,16 @@ def _takes(param: Type, kind: str) -> bool:
     return param.kind in ("param", "dyn") or param.name == kind or (param.kind == "object" and kind == "map")
 
 
-class Library(Struct, frozen=True, eq=False):
+class Library(NamedTuple):
     """A named set of functions, macros and constants."""
 
     name: str
     overloads: Mapping[str, tuple[Overload, ...]]
-    macros: MacroTable = {}
+    macros: MacroTable = MappingProxyType({})
     types: tuple[Type, ...] = ()
 
 
-def method(  # noqa: PLR0913 - a declaration has as many aspects as it has
+def method(
     overload_id: str,
     params: tuple[Type, ...],
     result: Type,
@@ -162,7 +162,7 @@ def method(  # noqa: PLR0913 - a declaration has as many aspects as it has
     return Overload(overload_id, params, result, implementation, True, cost, estimate, folding, check)  # noqa: FBT003
 
 
-def function(  # noqa: PLR0913 - as above
+def function(
     overload_id: str,
     params: tuple[Type, ...],
     result: Type,

@@ -22,7 +22,7 @@ from karpenter_linode.cel.unify import is_open
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from karpenter_linode.cel.code import Code, Frame
+    from karpenter_linode.cel.code import Code, Emit, Frame
     from karpenter_linode.cel.declarations import Function, Overload
     from karpenter_linode.cel.types import Type
 
@@ -41,27 +41,12 @@ class Emitter:
 
     def emit(self, node: ast.Node) -> Code:
         """The code of a node."""
-        return _EMITTERS[type(node)](self, node)
+        if isinstance(node, ast.Call):
+            special = None if node.member else _OPERATORS.get(node.function)
+            return self._call(node) if special is None else special(node, self.emit)
+        return _EMITTERS[type(node)](node, self.emit)
 
-    def emit_literal(self, node: ast.Literal_) -> Code:
-        """A constant."""
-        value, cost = node.value, node.cost
-        if node.failure:
-            return failing(node.failure, cost)
-        if not cost:
-            return lambda _frame: value
-
-        def constant(frame: Frame) -> Any:
-            frame[0] += cost
-            return value
-
-        return constant
-
-    def emit_call(self, node: ast.Call) -> Code:
-        """A call: operators with code of their own, functions by overload."""
-        special = _OPERATORS.get(node.function)
-        if special is not None and not node.member:
-            return special(node, self.emit)
+    def _call(self, node: ast.Call) -> Code:
         arguments = tuple(map(self.emit, node.arguments))
         certain = self._checked and len(node.overloads) == 1
         if certain and not any(map(_unsure, node.overloads[0].params, node.arguments)):
@@ -71,6 +56,20 @@ class Emitter:
         if len(arguments) == 2 and isinstance(constant, ast.Literal_) and not constant.failure:  # noqa: PLR2004
             return _dispatched_constant(function, arguments[0], constant, member=node.member)
         return _dispatched(function, arguments, member=node.member)
+
+
+def _emit_literal(node: ast.Literal_, _emit: Emit) -> Code:
+    value, cost = node.value, node.cost
+    if node.failure:
+        return failing(node.failure, cost)
+    if not cost:
+        return lambda _frame: value
+
+    def constant(frame: Frame) -> Any:
+        frame[0] += cost
+        return value
+
+    return constant
 
 
 def _unsure(param: Type, argument: ast.Node) -> bool:
@@ -160,16 +159,15 @@ _OPERATORS: Final[Mapping[str, Callable[[ast.Call, Callable[[ast.Node], Code]], 
     ast.INDEX: emit_index,
     ast.OPTIONAL_INDEX: emit_index,
 }
-_EMITTERS: Final[Mapping[type[ast.Node], Callable[[Emitter, Any], Code]]] = {
-    ast.Literal_: Emitter.emit_literal,
-    ast.Call: Emitter.emit_call,
-    ast.Ident: lambda _, node: emit_ident(node),
-    ast.Select: lambda self, node: emit_select(node, self.emit),
-    ast.Logic: lambda self, node: emit_logic(node, self.emit),
-    ast.ListLiteral: lambda self, node: emit_list(node, self.emit),
-    ast.MapLiteral: lambda self, node: emit_map(node, self.emit),
-    ast.Loop: lambda self, node: emit_loop(node, self.emit),
-    ast.Bind: lambda self, node: emit_bind(node, self.emit),
-    ast.OptionalMap: lambda self, node: emit_optional_map(node, self.emit),
-    ast.SortBy: lambda self, node: emit_sort(node, self.emit),
+_EMITTERS: Final[Mapping[type[ast.Node], Callable[[Any, Callable[[ast.Node], Code]], Code]]] = {
+    ast.Literal_: _emit_literal,
+    ast.Ident: emit_ident,
+    ast.Select: emit_select,
+    ast.Logic: emit_logic,
+    ast.ListLiteral: emit_list,
+    ast.MapLiteral: emit_map,
+    ast.Loop: emit_loop,
+    ast.Bind: emit_bind,
+    ast.OptionalMap: emit_optional_map,
+    ast.SortBy: emit_sort,
 }

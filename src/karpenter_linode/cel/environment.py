@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from karpenter_linode.cel import ast
 from karpenter_linode.cel.checker import Checker
 from karpenter_linode.cel.declarations import Function, Library, Overload
 from karpenter_linode.cel.emit import Emitter
@@ -21,22 +20,14 @@ from karpenter_linode.cel.values import TypeValue
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from karpenter_linode.cel import ast
     from karpenter_linode.cel.estimate import SizeHint
     from karpenter_linode.cel.macros import Macro
 
 _TYPE_NAMES = (
-    "bool",
-    "int",
-    "uint",
-    "double",
-    "string",
-    "bytes",
-    "list",
-    "map",
-    "null_type",
-    "type",
-    "optional_type",
-) + ("google.protobuf.Timestamp", "google.protobuf.Duration")
+    *("bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type"),
+    *("google.protobuf.Timestamp", "google.protobuf.Duration"),
+)
 
 
 class Environment:
@@ -49,11 +40,11 @@ class Environment:
         container: the namespace in which short names are looked up first.
         checked: ``False`` leaves all questions of type to run time.
         quoted_fields: whether field names may stand in backticks; Kubernetes does not enable that for selectors.
-        homogeneous: whether the elements of a list literal, and the keys and values of a map literal, must each be of one
-            type (spec/cel-for-dra.md section 4).
+        homogeneous: whether the elements of a list literal, and the keys and values of a map literal, must each be of
+            one type (spec/cel-for-dra.md section 4).
     """
 
-    def __init__(  # noqa: PLR0913 - the aspects of an environment
+    def __init__(
         self,
         variables: Mapping[str, Type],
         *,

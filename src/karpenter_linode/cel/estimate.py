@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 SizeHint: TypeAlias = "Callable[[tuple[str, ...]], tuple[int, int] | None]"
 """Least and most size of what lies at a path, ``None`` if unknown.
 
-A path begins with a variable; fields follow by name, ``@keys``, ``@values`` and ``@items`` stand for the parts of maps and
-lists: ``("device", "attributes", "@keys")`` are the domains.
+A path begins with a variable; fields follow by name, ``@keys``, ``@values`` and ``@items`` stand for the parts of maps
+and lists: ``("device", "attributes", "@keys")`` are the domains.
 """
 
 _ZERO: Final = Range(0, 0)
@@ -28,7 +28,14 @@ _SCALARS: Final = frozenset(
     ("bool", "int", "uint", "double", "null_type", "type", "google.protobuf.Timestamp", "google.protobuf.Duration"),
 )
 # What the parts of a loop cost that no text spells: (before and after it, each condition and accumulator read).
-_AROUND: Final = {"all": 1, "exists": 1, "exists_one": 2, "list": LIST_COST + 1, "map": MAP_COST + 1, "map_entries": MAP_COST + 1}
+_AROUND: Final = {
+    "all": 1,
+    "exists": 1,
+    "exists_one": 2,
+    "list": LIST_COST + 1,
+    "map": MAP_COST + 1,
+    "map_entries": MAP_COST + 1,
+}
 _STEP: Final = {"list": LIST_COST + 2, "map": 3, "map_entries": 2}
 
 
@@ -134,8 +141,8 @@ class _Estimator:
             return _Facts(only.cost + ONE, only.size, only.key, only.element, only.path)
         if node.function == ast.CONDITIONAL:
             condition, yes, no = facts
-            size = self._size_or_unknown(node.arguments[1], yes) | self._size_or_unknown(node.arguments[2], no)
-            return _Facts(condition.cost + (yes.cost | no.cost), size)
+            either = self._size_or_unknown(node.arguments[1], yes) | self._size_or_unknown(node.arguments[2], no)
+            return _Facts(condition.cost + (yes.cost | no.cost), either)
         cost = _ZERO
         for fact in facts:
             cost = cost + fact.cost
@@ -223,4 +230,3 @@ def _union(ranges: list[Range]) -> Range:
     for each in ranges[1:]:
         joined = joined | each
     return joined
-

@@ -51,8 +51,8 @@ END: Final = "end of the expression"
 def tokenize(text: str) -> list[Token]:
     """All tokens of an expression, ended by one of kind ``END``.
 
-    Keywords and symbols have themselves as kind; the other kinds are ``int``, ``uint``, ``float``, ``string``, ``bytes``,
-    ``name`` and ``quoted`` (a field name in backticks).
+    Keywords and symbols have themselves as kind; the other kinds are ``int``, ``uint``, ``float``, ``string``,
+    ``bytes``, ``name`` and ``quoted`` (a field name in backticks).
 
     Raises:
         CompileError: a character that begins no token, or a text that is too long.
@@ -80,7 +80,7 @@ def tokenize(text: str) -> list[Token]:
 def _unreadable(text: str, offset: int) -> str:
     char = text[offset]
     if char in "\"'":
-        return "Syntax error: string without its end, or with an escape that does not exist (double the backslash, or write r'...')"
+        return "Syntax error: string without its end, or with an unknown escape (double the backslash, or write r'...')"
     if char == "=":
         return "Syntax error: '=' is no operator, equality is '=='"
     if char in "&|":

@@ -57,7 +57,7 @@ def read_string(text: str) -> str:
 
 
 def read_bytes(text: str) -> bytes:
-    """The bytes that a quoted token with prefix ``b`` stands for; ``\\xHH`` and octal escapes are bytes, not characters."""
+    """The bytes that a quoted token with prefix ``b`` stands for. Hexadecimal and octal escapes are bytes in it."""
     body, raw = _body(text[1:])
     encoded = body.encode()
     return encoded if raw or "\\" not in body else _BYTES_ESCAPE.sub(_byte, encoded)

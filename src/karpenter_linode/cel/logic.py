@@ -42,7 +42,7 @@ def emit_logic(node: ast.Logic, emit: Emit) -> Code:
                 failure = failure or absorb(error)
                 continue
             if value is decisive:
-                return decisive
+                return bool(value)
             if value is not neutral:
                 failure = failure or no_such_overload()
         if failure is not None:
@@ -97,7 +97,7 @@ def _equals_text(left: Code, text: str, test: Callable[[Any, Any], bool]) -> Cod
         value = left(frame)
         if type(value) is str:
             size = len(value)
-            frame[0] += ((size if size < length else length) + 9) // 10
+            frame[0] += ((min(length, size)) + 9) // 10
             return (value == text) is wanted
         frame[0] += tenths(min(size_of(value), length))
         return test(value, text)

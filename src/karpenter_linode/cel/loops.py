@@ -75,7 +75,7 @@ def _quantifier(source: Callable[[Frame], Iterator[None]], body: Code, *, decisi
                 continue
             if value is decisive:
                 charge(frame, step)  # the loop condition once more, and the result
-                return decisive
+                return bool(value)
             if value is not (not decisive):
                 failure = failure or no_such_overload()
         charge(frame, 1)
@@ -197,8 +197,7 @@ def emit_sort(node: ast.SortBy, emit: Emit) -> Code:
         found = keys(frame)
         if not same_kind(found):
             raise EvaluationError("list elements must have the same type")
-        order = sort_order()
-        ranked = sorted(range(len(found)), key=lambda index: order(found[index]))
+        ranked = sorted(range(len(found)), key=lambda index: sort_order(found[index]))
         return [elements[index] for index in ranked]
 
     return sort

@@ -1,4 +1,4 @@
-"""Macros: calls that the parser turns into something that no function could be (they name variables, or look at syntax)."""
+"""Macros: calls that the parser turns into what no function could be (they name variables, or look at syntax)."""
 
 from __future__ import annotations
 

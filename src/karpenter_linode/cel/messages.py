@@ -1,4 +1,4 @@
-"""The messages of Protocol Buffers that an expression can spell although there are none here: they have values of their own."""
+"""The messages of Protocol Buffers that an expression can spell: they have values of their own."""
 
 from __future__ import annotations
 

@@ -44,8 +44,11 @@ _POWER: Final = {
     **dict.fromkeys(("+", "-"), 4),
     **dict.fromkeys(("*", "/", "%"), 5),
 }
-_RESERVED: Final = frozenset(
-    "as break const continue else for function if import let loop package namespace return var void while".split(),
+_RESERVED: Final = frozenset(  # words of other languages that CEL keeps for itself
+    (
+        *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package"),
+        *("namespace", "return", "var", "void", "while"),
+    ),
 )
 _CONSTANTS: Final[Mapping[str, Any]] = {"true": True, "false": False, "null": None}
 _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
@@ -126,14 +129,8 @@ class _Parser:
             raise self.error(f"expression recursion limit exceeded: {MAX_DEPTH}")
 
     def _operand(self) -> Node:
-        first = token = self._tokens[self._next]
-        count = 0
-        while token.kind == first.kind and token.kind in ("!", "-"):
-            count += 1
-            self._next += 1
-            token = self._tokens[self._next]
-        if count and token.kind in ("!", "-"):
-            raise self.error(f"Syntax error: '{token.kind}' cannot follow '{first.kind}' without brackets")
+        first, count = self._signs()
+        token = self._tokens[self._next]
         start = _STARTS.get(token.kind)
         if start is None:
             raise self.error(f"Syntax error: expected an operand, found {_shown(token)}")
@@ -141,11 +138,15 @@ class _Parser:
         if count == 1 and first.kind == "-" and token.kind in ("int", "float"):
             node: Node = self._negative_number(first, token)
             count = 0
+        elif token.kind == "name" and self._tokens[self._next].kind == "(" and token.text not in _RESERVED:
+            node = self._call(token, None, "", token.offset)
         else:
             node = start(self, token)
         while True:
             following = self._tokens[self._next].kind
-            if following == ".":
+            if following == "." and self._method_follows():
+                node = self._call(self._tokens[self._next - 1], node, "", node.start)
+            elif following == ".":
                 node = self._member(node)
             elif following == "[":
                 node = self._index(node)
@@ -154,20 +155,35 @@ class _Parser:
             else:
                 return _signed(node, first, count)
 
-    def _constant(self, token: Token) -> Node:
+    def _signs(self) -> tuple[Token, int]:
+        """Step over ``!!`` or ``--``: the first of them, and how many."""
+        first = token = self._tokens[self._next]
+        begin = self._next
+        while token.kind == first.kind and token.kind in ("!", "-"):
+            self._next += 1
+            token = self._tokens[self._next]
+        if self._next > begin and token.kind in ("!", "-"):
+            raise self.error(f"Syntax error: '{token.kind}' cannot follow '{first.kind}' without brackets")
+        return first, self._next - begin
+
+    def read_constant(self, token: Token) -> Node:
+        """``true``, ``false``, ``null``."""
         value = _CONSTANTS[token.kind]
         return Literal_(value=value, start=token.offset, end=token.offset + len(token.text), position=token.offset)
 
-    def _bracketed(self, token: Token) -> Node:
+    def read_bracketed(self, token: Token) -> Node:
+        """``(...)``."""
         node = self.expression()
         close = self.expect(")")
         node.start, node.end = token.offset, close.offset + 1
         return node
 
-    def _number_or_text(self, token: Token) -> Node:
+    def read_number_or_text(self, token: Token) -> Node:
+        """A literal with a token of its own."""
         return self._literal(token, lambda: _READERS[token.kind](token.text))
 
-    def _name(self, token: Token) -> Node:
+    def read_name(self, token: Token) -> Node:
+        """A name, or a call of one with a leading dot."""
         name = self.expect("name") if token.kind == "." else token
         dot = "." if token.kind == "." else ""
         end = name.offset + len(name.text)
@@ -176,6 +192,13 @@ class _Parser:
         if self._tokens[self._next].kind == "(":
             return self._call(name, None, dot, token.offset)
         return Ident(name=dot + name.text, start=token.offset, end=end, position=token.offset)
+
+    def _method_follows(self) -> bool:
+        """Step over ``.name`` if a bracket follows it."""
+        if self._tokens[self._next + 1].kind != "name" or self._tokens[self._next + 2].kind != "(":
+            return False
+        self._next += 2
+        return True
 
     def _member(self, node: Node) -> Node:
         dot = self.advance()
@@ -188,8 +211,6 @@ class _Parser:
             if not self._quoted_fields:
                 raise CompileError("unsupported syntax: '`'", self._text, name.offset)
             name = name._replace(text=name.text[1:-1])
-        if not optional and self._tokens[self._next].kind == "(":
-            return self._call(name, node, "", node.start)
         end = self._tokens[self._next - 1].offset + len(self._tokens[self._next - 1].text)
         return Select(operand=node, name=name.text, optional=optional, start=node.start, end=end, position=dot.offset)
 
@@ -224,7 +245,8 @@ class _Parser:
             position=bracket.offset,
         )
 
-    def _list(self, bracket: Token) -> Node:
+    def read_list(self, bracket: Token) -> Node:
+        """``[...]``."""
         elements: list[Node] = []
         optional: list[int] = []
         while self._tokens[self._next].kind not in ("]", ","):
@@ -246,7 +268,8 @@ class _Parser:
             position=bracket.offset,
         )
 
-    def _map(self, bracket: Token) -> Node:
+    def read_map(self, bracket: Token) -> Node:
+        """``{...}``."""
         entries: list[Entry] = []
         while self._tokens[self._next].kind not in ("}", ","):
             optional = self._accept("?")
@@ -319,12 +342,12 @@ class _Parser:
 
 
 _STARTS: Final[Mapping[str, Callable[[_Parser, Token], Node]]] = {
-    **dict.fromkeys(_READERS, _Parser._number_or_text),
-    **dict.fromkeys(_CONSTANTS, _Parser._constant),
-    **dict.fromkeys(("name", "."), _Parser._name),
-    "(": _Parser._bracketed,
-    "[": _Parser._list,
-    "{": _Parser._map,
+    **dict.fromkeys(_READERS, _Parser.read_number_or_text),
+    **dict.fromkeys(_CONSTANTS, _Parser.read_constant),
+    **dict.fromkeys(("name", "."), _Parser.read_name),
+    "(": _Parser.read_bracketed,
+    "[": _Parser.read_list,
+    "{": _Parser.read_map,
 }
 
 

@@ -130,7 +130,7 @@ class Program:
         return value
 
     def explain(self, variables: Mapping[str, Any], *, cost_limit: int = DEFAULT_COST_LIMIT) -> tuple[Clause, ...]:
-        """How each clause of the top-level ``&&`` chain comes out by itself, and what it saw. Never raises for a clause.
+        """How each clause of the top-level ``&&`` chain comes out by itself, and what it saw.
 
         Args:
             variables: as for ``evaluate``.
@@ -172,7 +172,7 @@ def _clauses(node: ast.Node) -> list[ast.Node]:
 
 
 def _observable(node: ast.Node) -> list[ast.Node]:
-    """The largest parts of a clause that are read straight from variables: ``device.driver``, ``device.capacity['x'].y``."""
+    """The largest parts of a clause that are read straight from variables, such as ``device.capacity['x'].y``."""
     if _is_path(node):
         return [node]
     if isinstance(node, ast.Loop | ast.Bind | ast.OptionalMap | ast.SortBy):

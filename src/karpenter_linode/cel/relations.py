@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.cel.errors import EvaluationError, no_such_overload
 from karpenter_linode.cel.values import (
+    NONE,
     ComputedQuantity,
     Duration,
     Optional,
@@ -41,30 +43,30 @@ def equals(left: Any, right: Any) -> bool:
             the right (spec/cel-for-dra.md section 4).
     """
     kind = type(left)
-    if kind is type(right):
-        if kind in _PLAIN:
-            return bool(left == right)
-        if kind is SemVer:
-            return left.compare(right) == 0  # type: ignore[no-any-return]
-    elif kind in _NUMBERS:
+    if kind in _PLAIN and kind is type(right):
+        return bool(left == right)
+    if kind in _NUMBERS:
         return type(right) in _NUMBERS and _number(left, right) == _number(right, left)
     if left is None or right is None:
         return left is right
-    if kind is ComputedQuantity and type(right) is Quantity:
-        return bool(left == right)
-    if type(right) is ComputedQuantity and kind in _STRICT:
-        raise no_such_overload()
     if isinstance(left, list | tuple):
         return isinstance(right, list | tuple) and len(left) == len(right) and all(map(equals, left, right))
     if isinstance(left, dict):
         return isinstance(right, dict) and _maps_equal(left, right)
+    return _objects_equal(left, right)
+
+
+def _objects_equal(left: Any, right: Any) -> bool:
+    kind = type(left)
     if kind is Optional:
         return type(right) is Optional and _optionals_equal(left, right)
-    if kind is type(right):
+    if kind is SemVer and type(right) is SemVer:
+        return left.compare(right) == 0  # type: ignore[no-any-return]
+    if kind is ComputedQuantity and type(right) is Quantity:
         return bool(left == right)
-    if kind in _STRICT:
+    if kind in _STRICT and (type(right) is not kind or kind is ComputedQuantity):
         raise no_such_overload()
-    return False
+    return type(right) is kind and bool(left == right)
 
 
 def _maps_equal(left: dict[Any, Any], right: dict[Any, Any]) -> bool:
@@ -78,8 +80,6 @@ def _maps_equal(left: dict[Any, Any], right: dict[Any, Any]) -> bool:
 
 
 def _optionals_equal(left: Optional, right: Optional) -> bool:
-    from karpenter_linode.cel.values import NONE  # noqa: PLC0415
-
     if left is NONE or right is NONE:
         return left is right
     return equals(left.value, right.value)
@@ -94,7 +94,7 @@ def differs(left: Any, right: Any) -> bool:
 
 
 def contains(container: Any, value: Any) -> bool:
-    """``value in container``: membership in a list by equality, in a map by key. Elements that cannot be compared do not count."""
+    """``value in container``: in a list by equality, in a map by key. Elements that cannot be compared do not count."""
     if isinstance(container, dict):
         if type(value) in (str, int, UInt, float, bool):
             return encode_key(value) in container
@@ -153,8 +153,5 @@ def same_kind(values: list[Any]) -> bool:
     return len({kind_of(value) for value in values}) <= 1
 
 
-def sort_order() -> Callable[[Any], Any]:
-    """A key function for ``sorted`` that orders by ``compare``."""
-    from functools import cmp_to_key  # noqa: PLC0415
-
-    return cmp_to_key(compare)
+sort_order: Final[Callable[[Any], Any]] = cmp_to_key(compare)
+"""A key function for ``sorted`` that orders by ``compare``."""

@@ -1,10 +1,10 @@
-"""Assignability between static types, and the type parameters found on the way (the inference of the CEL definition)."""
+"""Assignability between static types, and the type parameters found on the way."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from karpenter_linode.cel.types import DURATION, DYN, ERROR, NULL, TIMESTAMP, Type, type_param
+from karpenter_linode.cel.types import DURATION, DYN, NULL, TIMESTAMP, Type, type_param
 
 _PRIMITIVE: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes", "list", "map", "type", "null_type"})
 _OPEN: Final = frozenset({"dyn", "any", "error"})
@@ -25,6 +25,9 @@ class Inference:
     def __init__(self) -> None:
         self._bound: dict[str, Type] = {}
         self._count = 0
+        # what types resolve to as long as no binding changes: nested literals would take quadratic time without it
+        self._resolved: dict[int, tuple[Type, Type]] = {}
+        self._final: dict[int, tuple[Type, Type]] = {}
 
     def fresh(self) -> Type:
         """A new type parameter."""
@@ -54,7 +57,22 @@ class Inference:
             return DYN if final else kind
         if not kind.params:
             return kind
-        return Type(kind.name, kind.kind, tuple(self.resolve(each, final=final) for each in kind.params))
+        memory = self._final if final else self._resolved
+        known = memory.get(id(kind))
+        if known is not None:
+            return known[1]
+        params: list[Type] = []
+        for each in kind.params:
+            params.append(self.resolve(each, final=final))  # noqa: PERF401 - a comprehension would double the stack
+        changed = any(new is not old for new, old in zip(params, kind.params, strict=True))
+        made = Type(kind.name, kind.kind, tuple(params)) if changed else kind
+        memory[id(kind)] = (kind, made)  # the type is kept alive, so that its id stays its own
+        return made
+
+    def _bind(self, name: str, kind: Type) -> None:
+        self._bound[name] = kind
+        self._resolved.clear()
+        self._final.clear()
 
     def assign_all(self, sources: list[Type], targets: tuple[Type, ...]) -> bool:
         """Whether every source fits its target; bindings are kept only if all do."""
@@ -63,6 +81,8 @@ class Inference:
         if len(sources) == len(targets) and all(map(self._assign, sources, targets)):
             return True
         self._bound = before
+        self._resolved.clear()
+        self._final.clear()
         return False
 
     def assign(self, source: Type, target: Type) -> bool:
@@ -94,18 +114,23 @@ class Inference:
             if not self._assign(bound, other):
                 return False
             resolved, offered = self.resolve(bound), self.resolve(other)
-            self._bound[param.name] = general(resolved, offered)
+            joined = general(resolved, offered)
+            if joined != bound:
+                self._bind(param.name, joined)
             return True
         if other == param:
             return True
         if self._occurs(param.name, other):
             return False
-        self._bound[param.name] = other
+        self._bind(param.name, other)
         return True
 
     def _occurs(self, name: str, kind: Type) -> bool:
         kind = self.resolve(kind)
-        return (kind.kind == "param" and kind.name == name) or any(self._occurs(name, each) for each in kind.params)
+        found = kind.kind == "param" and kind.name == name
+        for each in kind.params:
+            found = found or self._occurs(name, each)
+        return found
 
     def join(self, first: Type, second: Type) -> Type:
         """The element type of an aggregate literal that has both: the more general if one fits, else dyn."""
@@ -133,8 +158,3 @@ def _covers(first: Type, second: Type) -> bool:
     if first.name != second.name or len(first.params) != len(second.params):
         return False
     return all(map(_covers, first.params, second.params))
-
-
-def is_error(kind: Type) -> bool:
-    """Whether a complaint about this part was made already."""
-    return kind is ERROR

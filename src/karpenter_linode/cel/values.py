@@ -1,8 +1,8 @@
 """The values an expression works on, and their Python forms.
 
-null ``None``, bool ``bool``, int ``int``, uint ``UInt``, double ``float``, string ``str``, bytes ``bytes``, list ``list`` or
-``tuple``, map and object ``dict``, timestamp ``Timestamp``, duration ``Duration``, type ``TypeValue``, optional
-``Optional``; ``Quantity`` and ``SemVer`` are those of the model. Libraries add kinds of their own by ``register_kind``.
+null ``None``, bool ``bool``, int ``int``, uint ``UInt``, double ``float``, string ``str``, bytes ``bytes``, list
+``list`` or ``tuple``, map and object ``dict``, timestamp ``Timestamp``, duration ``Duration``, type ``TypeValue``,
+optional ``Optional``; ``Quantity`` and ``SemVer`` are those of the model. Libraries add kinds by ``register_kind``.
 
 Keys of maps are strings, ints, uints or bools. Python takes ``True`` for ``1``, so bool keys are held as ``BoolKey``;
 ``make_map`` sees to that.
@@ -102,7 +102,7 @@ class Timestamp:
         self.offset = offset
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.nanos == self.nanos  # type: ignore[attr-defined]
+        return type(other) is type(self) and other.nanos == self.nanos
 
     def __hash__(self) -> int:
         return hash((type(self), self.nanos))

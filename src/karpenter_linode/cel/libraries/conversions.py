@@ -1,4 +1,4 @@
-"""Conversions of the standard library. With a constant argument they are computed at compile time, and so are their errors."""
+"""Conversions of the standard library. Those of constants are made at compile time, and so are their errors."""
 
 from __future__ import annotations
 

@@ -21,22 +21,20 @@ _PATTERN_COST: Final = _PATTERN_SIZE // 4
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN_MAX: Final = 253
 _LABEL_MAX: Final = 63
+_ENDS: Final = "must start and end with an alphanumeric character"
 _LABEL_HELP: Final = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an "
-    "alphanumeric character"
+    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and {_ENDS}"
 )
 _SUBDOMAIN_HELP: Final = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end "
-    "with an alphanumeric character"
+    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and {_ENDS}"
 )
 _LABEL_1035_HELP: Final = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end "
-    "with an alphanumeric character"
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character"
 )
-_NAME_HELP: Final = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+_NAME_HELP: Final = f"name part must consist of alphanumeric characters, '-', '_' or '.', and {_ENDS}"
 _VALUE_HELP: Final = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end "
-    "with an alphanumeric character"
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and " + _ENDS
 )
 
 

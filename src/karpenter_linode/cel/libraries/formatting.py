@@ -44,10 +44,15 @@ _COMPLAINTS: Final = {
     "o": "octal clause can only be used on integers",
 }
 _TEXT_KINDS: Final = frozenset(
-    ("list", "map", "int", "uint", "double", "bool", "string", "bytes", "type", "null_type")
-    + ("google.protobuf.Timestamp", "google.protobuf.Duration"),
+    (
+        *("list", "map", "int", "uint", "double", "bool", "string", "bytes", "type", "null_type"),
+        *("google.protobuf.Timestamp", "google.protobuf.Duration"),
+    ),
 )
-_STRING_COMPLAINT: Final = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
+_STRING_COMPLAINT: Final = (
+    "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and "
+    "timestamps"
+)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str, int]]:
@@ -112,9 +117,9 @@ def _formatted(clause: str, value: Any, precision: int) -> str:
     if clause in "fe":
         return _number(clause, value, precision)
     if clause in "xX" and kind in ("string", "bytes"):
-        digits = (value.encode() if kind == "string" else value).hex()
+        digits: str = (value.encode() if kind == "string" else value).hex()
         return digits.upper() if clause == "X" else digits
-    return format(int(value), clause)
+    return f"{int(value):{clause}}"
 
 
 def _complaint(clause: str, kind: str) -> str:

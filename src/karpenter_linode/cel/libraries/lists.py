@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.cel import macros
@@ -82,7 +83,7 @@ def _range_estimate(arguments: tuple[Argument, ...]) -> Estimate:
 
 
 def _is_sorted(values: list[Any]) -> bool:
-    return all(compare(one, other) <= 0 for one, other in zip(values, values[1:], strict=False))
+    return all(compare(one, other) <= 0 for one, other in pairwise(values))
 
 
 def _sum(zero: Any) -> Callable[[list[Any]], Any]:
@@ -153,7 +154,7 @@ def _leaves(value: Any) -> int:
 def _sort(values: list[Any]) -> list[Any]:
     if not same_kind(values):
         raise EvaluationError("list elements must have the same type")
-    return sorted(values, key=sort_order())
+    return sorted(values, key=sort_order)
 
 
 def _distinct(values: list[Any]) -> list[Any]:

@@ -12,8 +12,11 @@ from karpenter_linode.cel.types import BOOL, INT, STRING, list_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Unicode's White_Space property, which is what Go's TrimSpace goes by; Python's strip() takes some control characters too.
-_SPACE: Final = "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+# Unicode's White_Space property, which Go's TrimSpace goes by; Python's strip() takes some control characters too.
+_SPACE: Final = (
+    "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
 _QUOTED: Final = str.maketrans(
     {
         "\a": "\\a",

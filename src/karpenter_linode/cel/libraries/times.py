@@ -92,7 +92,8 @@ def format_timestamp(value: Timestamp) -> str:
     days, rest = divmod(seconds + value.offset, _DAY)
     year, month, day = _civil_from_days(days)
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
-    return f"{year:04d}-{month:02d}-{day:02d}T{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}{fraction}{_zone(value.offset)}"
+    clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
+    return f"{year:04d}-{month:02d}-{day:02d}T{clock}{fraction}{_zone(value.offset)}"
 
 
 def _zone(offset: int) -> str:
@@ -123,7 +124,7 @@ def _civil_from_days(days: int) -> tuple[int, int, int]:
 
 
 def _local_seconds(value: Timestamp, zone: str) -> int:
-    """Seconds of the wall clock in a zone: ``UTC``, an offset such as ``-08:00``, or a name of the time zone database."""
+    """Seconds of the wall clock in a zone: ``UTC``, an offset as ``-08:00``, or a name of the time zone database."""
     seconds = value.nanos // _SECOND
     if zone in ("", "UTC"):
         return seconds

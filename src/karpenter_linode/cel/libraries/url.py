@@ -1,4 +1,4 @@
-"""URLs, read as Go's ``url.ParseRequestURI`` reads them (spec/cel-for-dra.md 5.7): an absolute URI or an absolute path."""
+"""URLs as Go's ``url.ParseRequestURI`` reads them (spec/cel-for-dra.md 5.7): an absolute URI or an absolute path."""
 
 from __future__ import annotations
 
