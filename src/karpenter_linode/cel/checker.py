@@ -207,8 +207,11 @@ class Checker:
         for overload in function.overloads:
             if overload.member != node.member or len(overload.params) != len(given):
                 continue
-            *params, declared = self._inference.instantiate((*overload.params, overload.result))
-            if not self._inference.assign_all(given, tuple(params)):
+            params, declared = overload.params, overload.result
+            if overload.id in function.generic:
+                *fresh, declared = self._inference.instantiate((*params, declared))
+                params = tuple(fresh)
+            if not self._inference.assign_all(given, params):
                 continue
             possible.append(overload)
             outcome = self._inference.resolve(declared)

@@ -102,11 +102,12 @@ class Overload(Struct, frozen=True, eq=False):
 class Function:
     """All overloads of one name, and the choice between them at run time."""
 
-    __slots__ = ("_cache", "name", "overloads")
+    __slots__ = ("_cache", "generic", "name", "overloads")
 
     def __init__(self, name: str, overloads: tuple[Overload, ...]) -> None:
         self.name = name
         self.overloads = overloads
+        self.generic = frozenset(each.id for each in overloads if any(map(_has_parameter, (*each.params, each.result))))
         self._cache: dict[tuple[bool, tuple[type, ...]], Overload] = {}
 
     def select(self, arguments: tuple[Any, ...], *, member: bool) -> Overload:
@@ -132,6 +133,10 @@ class Function:
             ):
                 return overload
         raise no_such_overload()
+
+
+def _has_parameter(kind: Type) -> bool:
+    return kind.kind == "param" or any(map(_has_parameter, kind.params))
 
 
 def _takes(param: Type, kind: str) -> bool:

@@ -7,12 +7,24 @@ from typing import Final
 from karpenter_linode.cel.types import DURATION, DYN, NULL, TIMESTAMP, Type, type_param
 
 _PRIMITIVE: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes", "list", "map", "type", "null_type"})
+_NAMED: Final = frozenset({"plain", "generic", "object"})
 _OPEN: Final = frozenset({"dyn", "any", "error"})
 
 
 def is_open(kind: Type) -> bool:
     """Whether anything goes: dyn, any, or the type of something already complained about."""
     return kind.kind in _OPEN
+
+
+def _strangers(source: Type, target: Type) -> bool:
+    """Types that cannot fit each other by their names alone: most overloads of most calls are ruled out here."""
+    return (
+        source.name != target.name
+        and source.kind in _NAMED
+        and target.kind in _NAMED
+        and source.name != "null_type"
+        and target.name != "null_type"
+    )
 
 
 def _nullable(kind: Type) -> bool:
@@ -76,6 +88,8 @@ class Inference:
 
     def assign_all(self, sources: list[Type], targets: tuple[Type, ...]) -> bool:
         """Whether every source fits its target; bindings are kept only if all do."""
+        if any(map(_strangers, sources, targets)):
+            return False
         before = self._bound
         self._bound = dict(before)
         if len(sources) == len(targets) and all(map(self._assign, sources, targets)):
