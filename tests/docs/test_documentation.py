@@ -6,15 +6,17 @@ import re
 import runpy
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import msgspec
 import pytest
 import yaml
 
-from karpenter_linode.cli.main import COMMANDS, PROGRAM, cli
+from karpenter_linode.cli.main import COMMANDS, PROGRAM, cli, run
 from karpenter_linode.operator.options import Options
+from karpenter_linode.sim.faults import Fault
+from karpenter_linode.sim.scenario import Scenario, Step
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -87,6 +89,42 @@ def test_every_setting_is_documented_with_its_default() -> None:
     text = (DOCS / "reference/settings.md").read_text()
     for field in msgspec.structs.fields(Options):
         assert f"| `{field.name.replace('_', '-')}` |" in text, f"setting {field.name} is not documented"
+
+
+def test_every_fault_and_member_of_a_scenario_is_documented() -> None:
+    text = (DOCS / "reference/scenarios.md").read_text()
+    for fault in get_args(Fault):
+        (row,) = re.findall(rf"^\| `{fault.__struct_config__.tag}` .*$", text, re.MULTILINE)
+        for field in msgspec.structs.fields(fault):
+            assert f"`{field.encode_name}`" in row, f"{fault.__struct_config__.tag}.{field.encode_name}"
+    for struct in (Scenario, Step):
+        for field in msgspec.structs.fields(struct):
+            assert field.encode_name in text, f"{struct.__name__}.{field.encode_name}"
+
+
+REFRESH = runpy.run_path(str(ROOT / "scripts/refresh_docs.py"))
+
+
+@pytest.mark.parametrize("page", REFRESH["pages"](), ids=lambda page: page.name)
+def test_runs_that_pages_show_are_real(page: Path) -> None:
+    text = page.read_text()
+    assert text == REFRESH["refreshed"](text), "run: .venv/bin/python scripts/refresh_docs.py"
+
+
+def test_every_example_is_described() -> None:
+    text = (ROOT / "examples/README.md").read_text()
+    folders = {file.parent.relative_to(ROOT / "examples") for file in (ROOT / "examples").rglob("*.yaml")}
+    for folder in folders - {Path("scenarios")}:
+        assert f"| `{folder}` |" in text, f"{folder} is not described"
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    re.findall(r"^\| `([\w/-]+)` \|.*\| (\d) \|$", (ROOT / "examples/README.md").read_text(), re.MULTILINE),
+)
+def test_examples_end_with_the_code_that_is_told(name: str, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert run(["plan", f"examples/{name}"]) == int(code)
 
 
 def console_commands() -> list[tuple[str, str]]:

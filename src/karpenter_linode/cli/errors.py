@@ -51,7 +51,8 @@ class Finding:
     def __str__(self) -> str:
         document = f"document {self.place.document}" if self.place.document else ""
         where = ", ".join(part for part in (document, self.subject, self.field) if part)
-        return f"{self.place}: {where}: {self.message}" if where else f"{self.place}: {self.message}"
+        message = self.message.replace("\n", "\n  ")
+        return f"{self.place}: {where}: {message}" if where else f"{self.place}: {message}"
 
 
 class InputError(click.ClickException):

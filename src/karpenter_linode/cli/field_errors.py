@@ -44,8 +44,12 @@ def field_text(path: Path) -> str:
 def parse_problem(problem: str) -> tuple[Path, str]:
     """A line of the API server's validation (``spec.requests[0].count: Invalid value: ...``) as path and message."""
     field, _, message = problem.partition(": ")
-    path = tuple(int(index) if index else name for name, index in _FIELD_STEP.findall(field))
-    return path, message[:1].lower() + message[1:]
+    return path_of(field), message[:1].lower() + message[1:]
+
+
+def path_of(field: str) -> Path:
+    """The path of a field text such as ``spec.requests[0].count``."""
+    return tuple(int(index) if index else name for name, index in _FIELD_STEP.findall(field))
 
 
 def described(plain: Any) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from karpenter_linode.cel import CompileError
-from karpenter_linode.dra.selector import Selectors
+from karpenter_linode.cli.field_errors import field_text, path_of
+from karpenter_linode.dra.validate import selector_problem, validate_claim_spec
 from karpenter_linode.explain.text import names
+from karpenter_linode.lifecycle.node_pool_validation import template_errors
 from karpenter_linode.model.core import Pod
+from karpenter_linode.model.karpenter import NodePool
 from karpenter_linode.model.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from karpenter_linode.cli.errors import Finding
     from karpenter_linode.cli.manifests import Loaded, Manifests
     from karpenter_linode.cli.yaml_reader import Path
-    from karpenter_linode.model.resource import DeviceSelector, DeviceSubRequest, ExactDeviceRequest, ResourceClaimSpec
+    from karpenter_linode.model.resource import ResourceClaimSpec
 
 
 def reference_errors(manifests: Manifests) -> list[Finding]:
@@ -33,7 +35,9 @@ def reference_errors(manifests: Manifests) -> list[Finding]:
         elif isinstance(obj, ResourceClaimTemplate):
             findings += _claim_spec(obj.spec.spec, ("spec", "spec"), loaded, known)
         elif isinstance(obj, DeviceClass):
-            findings += _selectors(obj.spec.selectors, ("spec", "selectors"), loaded, known)
+            findings += _device_class(obj, loaded)
+        elif isinstance(obj, NodePool):
+            findings += _node_pool(obj, loaded)
     return findings
 
 
@@ -44,7 +48,6 @@ class _Known:
         self.classes = {obj.name for obj, _ in manifests.of(DeviceClass)}
         self.claims = {obj.key for obj, _ in manifests.of(ResourceClaim)}
         self.templates = {obj.key for obj, _ in manifests.of(ResourceClaimTemplate)}
-        self.selectors = Selectors()
 
 
 def _pod(pod: Pod, loaded: Loaded, known: _Known) -> Iterator[Finding]:
@@ -81,33 +84,34 @@ def _missing(namespace: str, name: str, kind: str, known: set[str], loaded: Load
 
 
 def _claim_spec(spec: ResourceClaimSpec, at: Path, loaded: Loaded, known: _Known) -> Iterator[Finding]:
+    for problem in validate_claim_spec(spec, field_text(at)):
+        yield loaded.finding(path_of(problem.field), problem.message)
     for index, request in enumerate(spec.devices.requests):
         path: Path = (*at, "devices", "requests", index)
-        options: list[tuple[ExactDeviceRequest | DeviceSubRequest, Path]] = []
         if request.exactly is not None:
-            options.append((request.exactly, (*path, "exactly")))
-        options += [(item, (*path, "firstAvailable", number)) for number, item in enumerate(request.first_available)]
-        for option, where in options:
-            name = option.device_class_name
-            if name not in known.classes:
-                hint = _offer(name, sorted(known.classes))
-                message = f"found {name!r}, but there is no DeviceClass of that name{hint}"
-                yield loaded.finding((*where, "deviceClassName"), message)
-            yield from _selectors(option.selectors, (*where, "selectors"), loaded, known)
+            yield from _class(request.exactly.device_class_name, (*path, "exactly", "deviceClassName"), loaded, known)
+        for number, item in enumerate(request.first_available):
+            where = (*path, "firstAvailable", number, "deviceClassName")
+            yield from _class(item.device_class_name, where, loaded, known)
 
 
-def _selectors(selectors: tuple[DeviceSelector, ...], at: Path, loaded: Loaded, known: _Known) -> Iterator[Finding]:
-    for index, selector in enumerate(selectors):
-        path: Path = (*at, index, "cel", "expression")
-        if selector.cel is None:
-            yield loaded.finding((*at, index), "field cel is missing: a selector is a CEL expression")
-            continue
-        try:
-            known.selectors.of(selector.cel.expression).program  # noqa: B018 - reading it compiles the text
-        except CompileError as error:
-            excerpt = error.render().replace("\n", "\n  ")
-            message = f"the expression does not compile, at its line {error.line}, column {error.column}: {excerpt}"
-            yield loaded.finding(path, message)
+def _class(name: str, path: Path, loaded: Loaded, known: _Known) -> Iterator[Finding]:
+    if name and name not in known.classes:
+        hint = _offer(name, sorted(known.classes))
+        yield loaded.finding(path, f"found {name!r}, but there is no DeviceClass of that name{hint}")
+
+
+def _device_class(device_class: DeviceClass, loaded: Loaded) -> Iterator[Finding]:
+    for index, selector in enumerate(device_class.spec.selectors):
+        message = selector_problem(selector.cel.expression) if selector.cel is not None else "field cel is missing"
+        if message:
+            yield loaded.finding(("spec", "selectors", index, "cel", "expression"), message)
+
+
+def _node_pool(pool: NodePool, loaded: Loaded) -> Iterator[Finding]:
+    """What keeps a NodePool from ever being ready."""
+    for message in template_errors(pool.spec.template):
+        yield loaded.finding(("spec", "template"), message)
 
 
 def _offer(name: str, known: list[str]) -> str:

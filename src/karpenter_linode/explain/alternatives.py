@@ -24,8 +24,8 @@ _EXCLUDED: Final = "excluded by the requirements of the NodePool"
 def with_rejected(problem: Problem, solution: Solution) -> Solution:
     """The solution with the reasons of the plans that its first NodeClaims do not allow.
 
-    The solver keeps no reasons for what it does not have to refuse, since that would cost more than the decision. So
-    each NodeClaim's pods are placed once more, on its NodePool with the other plans alone. A plan that would do by
+    The solver says which plans lack devices, and no more: reasons for all others would cost more than the decision. So
+    each NodeClaim's pods are placed once more, on its NodePool with the remaining plans alone. A plan that would do by
     itself was ruled out by its surroundings: limits, or what else had to fit.
 
     Args:
@@ -33,7 +33,7 @@ def with_rejected(problem: Problem, solution: Solution) -> Solution:
         solution: what was answered.
     """
     explained = tuple(
-        replace(claim, rejected=claim.rejected or _rejected(problem, claim))
+        replace(claim, rejected=claim.rejected + _rejected(problem, claim))
         for claim in solution.new_node_claims[:_EXPLAINED]
     )
     return replace(solution, new_node_claims=explained + solution.new_node_claims[_EXPLAINED:])
@@ -44,7 +44,8 @@ def _rejected(problem: Problem, claim: PlannedNodeClaim) -> tuple[Reason, ...]:
     pods = tuple(pod for pod in problem.pods if (pod.namespace, pod.name) in uids)
     pool = tuple(pool for pool in problem.node_pools if pool.name == claim.node_pool)
     base = replace(problem, pods=pods, node_pools=pool, nodes=(), bound_pods=())
-    left = [kind for kind in problem.instance_types.get(claim.node_pool, ()) if kind.name not in claim.instance_types]
+    known = {*claim.instance_types, *(reason.subject.removeprefix("plan ") for reason in claim.rejected)}
+    left = [kind for kind in problem.instance_types.get(claim.node_pool, ()) if kind.name not in known]
     excluded = _excluded(left, pool)
     left = [kind for kind in left if kind.name not in excluded]
     reasons = [Reason("nodepool-requirements", _EXCLUDED, subject=f"plan {name}") for name in excluded]

@@ -116,7 +116,7 @@ def test_the_taint_that_is_not_tolerated_is_named(command: Command) -> None:
         (
             "bad-selector",
             "workload.yaml:16:29: document 1, ResourceClaim default/broken, spec.devices",
-            "its line 1, column 49",
+            "compilation failed: 1:49: ",
         ),
         (
             "unknown-class",

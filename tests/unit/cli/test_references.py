@@ -108,5 +108,29 @@ def test_alternatives_are_checked_too(tmp_path: Path) -> None:
 def test_a_selector_that_does_not_compile(tmp_path: Path, expression: str, part: str) -> None:
     selectors = f'spec: {{selectors: [{{cel: {{expression: "{expression}"}}}}]}}\n'
     (found,) = findings(tmp_path, CLASS.rstrip() + "\n" + selectors)
-    assert found.startswith("spec.selectors[0].cel.expression: the expression does not compile, at its line 1, column ")
+    assert found.startswith("spec.selectors[0].cel.expression: compilation failed: 1:")
     assert part in found
+
+
+def test_a_selector_beyond_the_cost_limit(tmp_path: Path) -> None:
+    heavy = " && ".join(
+        ["device.attributes.all(d, device.attributes.all(e, device.attributes.all(f, d == e || e == f)))"] * 9
+    )
+    (found,) = findings(tmp_path, CLASS.rstrip() + f'\nspec: {{selectors: [{{cel: {{expression: "{heavy}"}}}}]}}\n')
+    assert found == "spec.selectors[0].cel.expression: too complex, exceeds cost limit"
+
+
+def test_a_node_pool_that_could_never_be_ready(tmp_path: Path) -> None:
+    pool = """
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpu}
+spec:
+  template:
+    metadata: {labels: {"karpenter.k8s.linode/mine": x}}
+    spec:
+      nodeClassRef: {group: karpenter.k8s.linode, kind: LinodeNodeClass, name: default}
+      requirements: []
+"""
+    (found,) = findings(tmp_path, pool)
+    assert found.startswith('spec.template: invalid key name "karpenter.k8s.linode/mine" in labels')
