@@ -12,14 +12,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from karpenter_linode.cel import CompileError, EvaluationError
 from karpenter_linode.dra import AllocationError, Features, InUse, allocate_on_node
+from karpenter_linode.dra.selector import Shape, device_environment
 from karpenter_linode.model import codec
 from karpenter_linode.model.core import Node
-from karpenter_linode.model.resource import DeviceClass, DeviceID, ResourceClaim, ResourceSlice
+from karpenter_linode.model.resource import Device, DeviceClass, DeviceID, ResourceClaim, ResourceSlice
 from karpenter_linode.scheduling import solve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+CEL_ENVIRONMENT = device_environment()
 
 
 def answer_dra(row: dict[str, Any]) -> dict[str, Any]:
@@ -73,7 +77,24 @@ def _sibling(name: str) -> Any:
     return module
 
 
+def answer_cel(row: dict[str, Any]) -> dict[str, Any]:
+    """Apply the selector of a row to its device."""
+    given = row["device"]
+    amounts = given.get("capacity") or {}
+    capacity = {name: {"value": amount} if isinstance(amount, str) else amount for name, amount in amounts.items()}
+    device = codec.convert({"name": "device", **given, "capacity": capacity}, Device)
+    shape = Shape(0, given["driver"], device, {})
+    try:
+        matched = CEL_ENVIRONMENT.compile(row["expression"]).evaluate(shape.cel_input())
+    except CompileError as error:
+        return {"id": row["id"], "outcome": "compile_error", "error": error.render()}
+    except EvaluationError as error:
+        return {"id": row["id"], "outcome": "runtime_error", "error": error.message}
+    return {"id": row["id"], "outcome": "match" if matched else "no_match"}
+
+
 SUBCOMMANDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "cel": answer_cel,
     "dra": answer_dra,
     "scheduling": answer_scheduling,
 }
