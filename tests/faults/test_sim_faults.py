@@ -103,7 +103,8 @@ def test_a_slow_server_makes_calls_and_events_late() -> None:
         seen: list[float] = []
 
         async def watch() -> None:
-            async for _ in api.watch(Node, listing.resource_version):
+            async for event in api.watch(Node, listing.resource_version):
+                assert event.type == "ADDED"
                 seen.append((world.clock.now() - began).total_seconds())
 
         watcher = asyncio.create_task(watch())

@@ -30,6 +30,7 @@ from karpenter_linode.sim.machine_shape import MachineShape, shape_of
 from karpenter_linode.sim.metrics import MemoryMetrics
 from karpenter_linode.sim.nodes import Machine, NodeLifecycle
 from karpenter_linode.sim.nvidia import DriverBehaviour, NvidiaDriver, device_classes
+from karpenter_linode.sim.replicas import ReplicaKeeper
 from karpenter_linode.sim.resource_types import served_type, type_of
 from karpenter_linode.sim.seeded import SeededRandom
 from karpenter_linode.sim.store import Store
@@ -146,6 +147,7 @@ class EmbeddedCluster:
         self.kubelet = Kubelet(context, self.nodes, settings.default_runtime)
         self.driver = NvidiaDriver(context, self.nodes, settings.driver)
         self.workloads = DaemonSetController(context)
+        self.replicas = ReplicaKeeper(context, self.kubelet.is_done)
         self.disruption = DisruptionController(context)
         self.evictions = TaintEviction(context)
         self.linode.subscribe(self._cloud_event)

@@ -56,10 +56,15 @@ class Kubelet:
         self._default_runtime = default_runtime
         self._pods: dict[str, _Running] = {}
         self._waiting: dict[str, dict[str, None]] = {}
+        self._done: dict[str, None] = {}
         self._events = context.recorder("kubelet")
         context.store.listen(Pod, self._pod_changed)
         context.store.listen(ResourceClaim, self._claim_changed)
         nodes.when_alive(self._look_again)
+
+    def is_done(self, uid: str) -> bool:
+        """Whether a pod was deleted since its work was done."""
+        return uid in self._done
 
     def _pod_changed(self, change: Change) -> None:
         if change.stored is None:
@@ -158,6 +163,7 @@ class Kubelet:
             return
         if pod.spec.restart_policy == "Always":
             self._context.journal.step("user", pod, "Pod deleted, its work is done")
+            self._done[uid] = None
             self._context.store.delete(_POD, name, namespace, uid=uid)
         else:
             self._set_status(pod, "Succeeded", ready=False, reason="PodCompleted")
@@ -177,7 +183,7 @@ class Kubelet:
         running.next = self._context.agenda.after(stop, self._stopped, pod.name, pod.namespace, pod.uid)
 
     def _stopped(self, name: str, namespace: str, uid: str) -> None:
-        """All containers have ended: confirm the deletion."""
+        """All containers have ended, interrupted at their work unless that was done: confirm the deletion."""
         pod, running = self._current(name, namespace, uid)
         if pod is None or running is None:
             return
@@ -185,7 +191,8 @@ class Kubelet:
             running.stopping = False
             return
         if pod.status.phase not in TERMINAL:
-            self._set_status(pod, "Succeeded", ready=False, reason="PodCompleted")
+            phase, reason = ("Succeeded", "PodCompleted") if uid in self._done else ("Failed", "PodFailed")
+            self._set_status(pod, phase, ready=False, reason=reason)
         try:
             self._context.store.delete(_POD, name, namespace, uid=uid, grace_period_seconds=0)
         except NotFoundError:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 def rfc3339(moment: datetime) -> str:
     """``metav1.Time``: UTC, whole seconds."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def parse_rfc3339(text: str) -> datetime:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from karpenter_linode.ports import InvalidError
 from karpenter_linode.sim.validation_dra import check_claim, check_claim_spec, check_claim_status, check_slice
 from karpenter_linode.sim.validation_karpenter import check_node_pool, check_node_pool_change
+from karpenter_linode.sim.validation_selectors import selector_problems
 
 if TYPE_CHECKING:
     from karpenter_linode.sim.resource_types import ResourceType
@@ -40,7 +41,7 @@ def check_create(kind: ResourceType, new: Plain) -> None:
         _refuse(kind, new, ["metadata.name: Required value: name or generateName is required"])
     if len(name) > _MAX_NAME or not _SUBDOMAIN.fullmatch(name):
         _refuse(kind, new, [f'metadata.name: Invalid value: "{name}": {_SUBDOMAIN_RULE}'])
-    _refuse(kind, new, spec_problems(kind, new))
+    _refuse(kind, new, spec_problems(kind, new) + selector_problems(kind, new))
 
 
 def check_update(kind: ResourceType, old: Plain, new: Plain, subresource: str) -> None:
@@ -59,7 +60,7 @@ def check_update(kind: ResourceType, old: Plain, new: Plain, subresource: str) -
         if kind.kind == "ResourceClaim":
             problems += check_claim_status(old, new)
     else:
-        problems += _change_problems(kind, old, new) + spec_problems(kind, new)
+        problems += _change_problems(kind, old, new) + spec_problems(kind, new) + selector_problems(kind, new)
     _refuse(kind, new, problems)
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from karpenter_linode.model import codec
+from karpenter_linode.model.core import Pod
 from karpenter_linode.model.labels import CLAIM_FINALIZER, POD_CLAIM_NAME
 from karpenter_linode.model.resource import ResourceClaim
 from karpenter_linode.sim.kubelet import RUNTIME_ANNOTATION
+from karpenter_linode.sim.resource_types import type_of
 
 Run = Callable[..., Any]
 
@@ -72,9 +75,7 @@ def test_a_claim_is_made_once_even_if_its_name_was_not_recorded(run: Run) -> Non
 
 
 def _pods() -> Any:
-    from karpenter_linode.sim.resource_types import served_type
-
-    return served_type("v1", "Pod")
+    return type_of(Pod)
 
 
 def test_an_allocated_claim_is_protected_and_reserved(run: Run) -> None:
@@ -163,9 +164,6 @@ def test_consumers_that_are_no_pods_are_left_alone(run: Run) -> None:
         shared(world, "a")
         await world.clock.sleep(60)
         (claim,) = claims(world)
-        from karpenter_linode.model import codec
-        from karpenter_linode.sim.resource_types import type_of
-
         users = [*codec.to_plain(claim.status.reserved_for), {"resource": "podgroups", "name": "g", "uid": "g"}]
         world.store.patch(
             type_of(ResourceClaim),

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from karpenter_linode.model.core import Event, Node
 from karpenter_linode.model.quantity import Quantity
-from karpenter_linode.ports import EventSink, Logger, Metrics
 from karpenter_linode.sim.journal import JournalLogger
 from karpenter_linode.sim.metrics import MemoryMetrics
+
+if TYPE_CHECKING:
+    from karpenter_linode.ports import EventSink, Logger, Metrics
 
 Run = Callable[..., Any]
 

@@ -20,7 +20,8 @@ Run = Callable[..., Any]
 
 async def collect(api: Any, kind: type[Any], version: str, into: list[tuple[str, str]]) -> None:
     async for event in api.watch(kind, version):
-        into.append((event.type, event.object.name))
+        name = event.object.name
+        into.append((event.type, name))
 
 
 def implements(api: KubeApi) -> KubeApi:
@@ -116,7 +117,8 @@ def test_changes_reach_a_watch_late(run: Run) -> None:
         world.faults.watch_lag = 2.0
 
         async def note() -> None:
-            async for _ in api.watch(Node, world.store.resource_version):
+            async for event in api.watch(Node, world.store.resource_version):
+                assert event.type == "ADDED"
                 at.append(world.clock.now())
 
         watcher = asyncio.create_task(note())

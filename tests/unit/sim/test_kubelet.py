@@ -6,9 +6,11 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from karpenter_linode.model.core import Pod
 from karpenter_linode.model.meta import is_true
 from karpenter_linode.sim.cluster import SimSettings
 from karpenter_linode.sim.kubelet import RUNTIME_ANNOTATION
+from karpenter_linode.sim.resource_types import type_of
 
 Run = Callable[..., Any]
 
@@ -149,15 +151,9 @@ def test_a_recreated_pod_is_another_pod(run: Run) -> None:
         await world.ready()
         world.add_pod(metadata=runs_for("10m"))
         await world.clock.sleep(60)
-        world.store.delete(*_pod_key(), grace_period_seconds=0)
+        world.store.delete(type_of(Pod), "pod", "default", grace_period_seconds=0)
         world.add_pod()
         await world.clock.sleep(700)
         assert world.pod().status.phase == "Running"
 
     run(play)
-
-
-def _pod_key() -> tuple[Any, str, str]:
-    from karpenter_linode.sim.resource_types import served_type
-
-    return served_type("v1", "Pod"), "pod", "default"

@@ -56,9 +56,8 @@ def test_then_the_cloud_knows_it_and_then_it_is_ready(run: Run) -> None:
 def test_labels_of_others_survive(run: Run) -> None:
     async def play(world: Any) -> None:
         world.boot()
-        world.kubectl_label = world.apply(
-            [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-a", "labels": {"mine": "yes"}}}]
-        )
+        metadata = {"name": "node-a", "labels": {"mine": "yes"}}
+        world.apply([{"apiVersion": "v1", "kind": "Node", "metadata": metadata}])
         await world.clock.sleep(60)
         assert world.node().metadata.labels["mine"] == "yes"
 

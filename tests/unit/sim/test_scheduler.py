@@ -11,6 +11,7 @@ from karpenter_linode.model.core import Taint
 from karpenter_linode.model.meta import find_condition
 from karpenter_linode.model.quantity import Quantity
 from karpenter_linode.model.resource import ResourceClaim
+from karpenter_linode.ports import ConflictError
 from karpenter_linode.sim.resource_types import served_type, type_of
 
 Run = Callable[..., Any]
@@ -353,8 +354,6 @@ def test_a_failed_write_gives_the_devices_back(run: Run) -> None:
         failures = iter([True, False, False])
 
         def bind(name: str, namespace: str, node: str) -> Any:
-            from karpenter_linode.ports import ConflictError
-
             if next(failures):
                 raise ConflictError("binding refused")
             return original(name, namespace, node)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,7 +15,11 @@ from karpenter_linode.sim.loop import VirtualLoop
 from karpenter_linode.sim.resource_types import served_type, type_of
 from karpenter_linode.sim.seeded import SeededRandom
 from karpenter_linode.sim.store import Store
-from karpenter_linode.sim.watches import Change
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from karpenter_linode.sim.watches import Change
 
 NODE, POD, POOL, CLAIM = type_of(Node), type_of(Pod), type_of(NodePool), type_of(NodeClaim)
 REFERENCE = {"group": "karpenter.k8s.linode", "kind": "LinodeNodeClass", "name": "default"}
@@ -402,9 +404,6 @@ class TestSelectors:
         assert [stored.name for stored in store.list(NODE)] == ["a", "b", "c"]
 
 
-Refused = Callable[[Store], Any]
-
-
 class TestValidation:
     def refused(self, store: Store, manifest: dict[str, Any], message: str) -> None:
         with pytest.raises(InvalidError, match=message):
@@ -498,6 +497,32 @@ class TestValidation:
             "spec": {"devices": {"requests": [request_]}},
         }
         self.refused(store, claim, message)
+
+    @pytest.mark.parametrize(
+        ("expression", "message"),
+        [
+            ("device.driver ==", r"spec\.selectors\[0\]\.cel\.expression: .*compilation failed: ERROR: <input>:1:"),
+            ("device.attributes['a'].b + 1 == 'x' || device.driver", "compilation failed"),
+            ("'" + "x" * 10_240 + "' == device.driver", "Too long"),
+        ],
+    )
+    def test_selectors_must_compile(self, store: Store, expression: str, message: str) -> None:
+        selectors = [{"cel": {"expression": expression}}]
+        manifest = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceClass",
+            "metadata": {"name": "c"},
+            "spec": {"selectors": selectors},
+        }
+        self.refused(store, manifest, message)
+        request = {"name": "r", "exactly": {"deviceClassName": "c", "selectors": selectors}}
+        claim = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": "c"},
+            "spec": {"devices": {"requests": [request]}},
+        }
+        self.refused(store, claim, r"spec\.devices\.requests\[0\]\.exactly\.selectors\[0\]\.cel\.expression")
 
     def test_an_allocation_stays_until_it_is_cleared(self, store: Store) -> None:
         kind = served_type("resource.k8s.io/v1", "ResourceClaim")

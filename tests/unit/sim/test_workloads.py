@@ -97,3 +97,83 @@ def test_a_daemons_pod_is_replaced_and_goes_with_its_set(run: Run) -> None:
         assert places(world) == []
 
     run(play)
+
+
+def owned(kind: str, api_version: str = "apps/v1") -> dict[str, Any]:
+    owner = {"apiVersion": api_version, "kind": kind, "name": "web", "uid": "w", "controller": True}
+    return {"ownerReferences": [owner], "labels": {"app": "web"}}
+
+
+def names(world: Any) -> list[str]:
+    return sorted(pod.name for pod in world.store.all(Pod))
+
+
+def test_a_replica_that_goes_is_replaced_by_one_like_it(run: Run) -> None:
+    async def play(world: Any) -> None:
+        await world.ready()
+        world.add_pod("web-a", metadata=owned("ReplicaSet"), nodeSelector={"kubernetes.io/os": "linux"})
+        await world.clock.sleep(30)
+        await world.kube_api().evict("web-a", "default")
+        await world.clock.sleep(60)
+        (name,) = names(world)
+        successor = world.pod(name)
+        assert name.startswith("web-")
+        assert name != "web-a"
+        assert successor.metadata.labels == {"app": "web"}
+        assert successor.spec.node_selector == {"kubernetes.io/os": "linux"}
+        assert successor.status.phase == "Running"
+
+    run(play)
+
+
+def test_a_stateful_replica_keeps_its_name(run: Run) -> None:
+    async def play(world: Any) -> None:
+        await world.ready()
+        before = world.add_pod("web-0", metadata=owned("StatefulSet"))
+        await world.clock.sleep(30)
+        world.delete("v1", "Pod", "web-0")
+        await world.clock.sleep(60)
+        assert world.pod("web-0").uid != before.uid
+
+    run(play)
+
+
+def test_a_replica_whose_work_is_done_stays_away(run: Run) -> None:
+    async def play(world: Any) -> None:
+        await world.ready()
+        metadata = {**owned("ReplicaSet"), "annotations": {"simulate.karpenter-linode/runtime": "1m"}}
+        world.add_pod("web-a", metadata=metadata, restartPolicy="Always")
+        await world.clock.sleep(300)
+        assert names(world) == []
+
+    run(play)
+
+
+def test_a_job_replaces_lost_pods_and_not_those_that_succeeded(run: Run) -> None:
+    async def play(world: Any) -> None:
+        await world.ready()
+        metadata = {**owned("Job", "batch/v1"), "annotations": {"simulate.karpenter-linode/runtime": "5m"}}
+        world.add_pod("web-a", metadata=metadata)
+        await world.clock.sleep(60)
+        world.delete("v1", "Pod", "web-a")
+        await world.clock.sleep(60)
+        (name,) = names(world)
+        await world.clock.sleep(400)
+        assert world.pod(name).status.phase == "Succeeded"
+        world.delete("v1", "Pod", name)
+        await world.clock.sleep(60)
+        assert names(world) == []
+
+    run(play)
+
+
+def test_bare_pods_do_not_come_back(run: Run) -> None:
+    async def play(world: Any) -> None:
+        await world.ready()
+        world.add_pod()
+        await world.clock.sleep(60)
+        world.delete("v1", "Pod", "pod")
+        await world.clock.sleep(60)
+        assert names(world) == []
+
+    run(play)

@@ -211,13 +211,14 @@ class KubeScheduler:
                 refusal = topology.refusal(node.node)
                 refused = (refusal,) if refusal else ()
             if refused:
-                reasons.update(refused)
+                for reason in refused:
+                    reasons[reason] += 1
                 continue
             devices = self._ledger.place(claims, node.node)
             if isinstance(devices, str):
                 reasons[devices] += 1
                 continue
-            feasible.append((-score(info, node), node.node.name, (node, devices)))
+            feasible.append((-score(info, node), node.name, (node, devices)))
             if len(feasible) >= self._nodes_to_find():
                 break
         return min(feasible, key=lambda item: item[:2])[2] if feasible else reasons
@@ -233,11 +234,11 @@ class KubeScheduler:
         if len(self._verdicts) > _MAX_SHAPES:
             self._verdicts.clear()
         verdicts = self._verdicts.setdefault(info.shape, {})
-        known = verdicts.get(node.node.name)
+        known = verdicts.get(node.name)
         if known is not None and known[0] == node.generation:
             return known[1]
         refused = refusals(info, node)
-        verdicts[node.node.name] = (node.generation, refused)
+        verdicts[node.name] = (node.generation, refused)
         return refused
 
     def _message(self, reasons: Counter[str]) -> str:

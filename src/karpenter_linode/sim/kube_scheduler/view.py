@@ -60,10 +60,11 @@ class PodInfo:
 class NodeInfo:
     """A node and the pods on it. ``generation`` rises with every change, so that verdicts can be kept."""
 
-    __slots__ = ("allocatable", "generation", "node", "pods", "used")
+    __slots__ = ("allocatable", "generation", "name", "node", "pods", "used")
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.name = node.name
         self.allocatable: Resources = from_resource_list(node.status.allocatable)
         self.used: Resources = {}
         self.pods: dict[str, PodInfo] = {}
