@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from karpenter_linode.dra.allocation import Allocation
-from karpenter_linode.model import labels
-from karpenter_linode.model.quantity import NANO
 from karpenter_linode.model.reason import Reason
 from karpenter_linode.scheduling import ports as host_ports
 from karpenter_linode.scheduling.min_values import lowered
@@ -199,7 +197,7 @@ class Placer:
             claim = world.open.open(final.state, final.plans, relaxed_min_values=final is not fit)
             self._reserve(claim, final)
             self._commit(claim, pod, shape, rules, final)
-            template.charge({**template.plans.greatest_capacity(final.plans), labels.NODES_RESOURCE: NANO})
+            template.charge_new(final.plans)
             return "placed"
         if not possible:
             shape.no_template.add(template.name)  # for good: limits only shrink

@@ -41,8 +41,7 @@ class PlanOffering:
     @property
     def capacity_type(self) -> str:
         """``on-demand``, ``spot`` or ``reserved``; "" where it is not said."""
-        item = self.requirements.find(labels.CAPACITY_TYPE)
-        return min(item.values) if item is not None and item.values and not item.complement else ""
+        return capacity_type(self.requirements)
 
 
 class Plan:
@@ -74,14 +73,16 @@ class Market:
     Args:
         mask: plans with an available offering that meets them.
         prices: nano-dollars of the cheapest such offering, by position; ``NO_PRICE`` where there is none.
+        capacity_types: plans by the capacity type of such offerings.
     """
 
-    __slots__ = ("_plans", "mask", "prices")
+    __slots__ = ("_plans", "capacity_types", "mask", "prices")
 
-    def __init__(self, plans: PlanSet, mask: int, prices: list[int]) -> None:
+    def __init__(self, plans: PlanSet, mask: int, prices: list[int], capacity_types: dict[str, int]) -> None:
         self._plans = plans
         self.mask = mask
         self.prices = prices
+        self.capacity_types = capacity_types
 
     def order(self, mask: int) -> list[int]:
         """Positions in ``mask``, cheapest first, ties by name."""
@@ -180,12 +181,13 @@ class PlanSet:
         position = bisect_right(amounts, amount)
         return masks[position - 1] if position else 0
 
-    def greatest_capacity(self, mask: int) -> Resources:
-        """The greatest capacity of each resource over the plans of a mask."""
-        greatest: Resources = {}
-        for position in bits(mask):
-            greatest = res.maximum(greatest, self.plans[position].capacity)
-        return greatest
+    def greatest_capacity(self, mask: int, name: str) -> int:
+        """The greatest capacity of a resource over the plans of a mask."""
+        amounts, masks = self._capacities(name)
+        for position in range(len(amounts) - 1, 0, -1):
+            if mask & ~masks[position - 1]:  # some plan has more than the next smaller amount
+                return amounts[position]
+        return amounts[0] if amounts else 0
 
     def values(self, key: str) -> dict[Requirement, int]:
         """The distinct requirements that plans put on a label key, with the plans of each."""
@@ -219,13 +221,18 @@ class PlanSet:
 
     def _build_market(self, requirements: Requirements) -> Market:
         prices = [NO_PRICE] * len(self.plans)
-        mask = 0
+        everything = 0
+        capacity_types: dict[str, int] = {}
         for wanted, offerings in self._offerings.items():
             if requirements.compatible(wanted, self.well_known):
+                mask = 0
                 for position, price in offerings:
                     mask |= 1 << position
                     prices[position] = min(prices[position], price)
-        return Market(self, mask, prices)
+                kind = capacity_type(wanted)
+                capacity_types[kind] = capacity_types.get(kind, 0) | mask
+                everything |= mask
+        return Market(self, everything, prices, capacity_types)
 
     @cached_property
     def _capacity_index(self) -> dict[str, tuple[list[int], list[int]]]:
@@ -254,6 +261,12 @@ class PlanSet:
             masks.append(0)
             found = self._threshold_index[name] = (amounts, masks)
         return found
+
+
+def capacity_type(offering: Requirements) -> str:
+    """The capacity type that an offering's requirements name, or ""."""
+    item = offering.find(labels.CAPACITY_TYPE)
+    return min(item.values) if item is not None and item.values and not item.complement else ""
 
 
 def bits(mask: int) -> Iterator[int]:

@@ -138,13 +138,10 @@ def pod_ref(pod: Pod) -> PodRef:
 
 
 def _with_capacity_types(requirements: Requirements, claim: OpenClaim, order: list[int]) -> Requirements:
-    state, plans = claim.state, claim.template.plans
-    kinds: set[str] = set()
+    mask = 0
     for position in order:
-        for offering in plans.plans[position].offerings:
-            if offering.available and state.requirements.compatible(offering.requirements, plans.well_known):
-                kinds.add(offering.capacity_type)
-    kinds.discard("")
+        mask |= 1 << position
+    kinds = {kind for kind, plans in claim.state.market.capacity_types.items() if kind and plans & mask}
     if not kinds:
         return requirements
     own = requirements.find(labels.CAPACITY_TYPE)

@@ -27,11 +27,12 @@ class Selection:
         items: every expression, as written.
     """
 
-    __slots__ = ("_hash", "contradiction", "needs_hostname", "positive", "requirements")
+    __slots__ = ("_hash", "asks", "contradiction", "needs_hostname", "positive", "requirements")
     requirements: Requirements
     positive: frozenset[str]
     contradiction: str | None
     needs_hostname: bool
+    asks: bool
 
     def __init__(self, items: Iterable[Requirement] = ()) -> None:
         expressions = tuple(items)
@@ -40,11 +41,12 @@ class Selection:
         self.contradiction = next(
             (key for key in sorted(self.positive) if self.requirements.get(key).operator == "DoesNotExist"), None
         )
+        self.asks = bool(expressions)
         self.needs_hostname = labels.HOSTNAME in self.requirements
         self._hash = hash((self.requirements, self.positive))
 
     def __bool__(self) -> bool:
-        return len(self.requirements) > 0
+        return self.asks
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -103,7 +105,7 @@ def required_alternatives(pod: Pod) -> tuple[Selection, ...]:
     selector = _selector(pod.spec)
     terms = required_terms(pod.spec)
     if not terms:
-        return (Selection(selector),)
+        return (Selection(selector) if selector else NO_SELECTION,)
     return tuple(Selection((*selector, *term_requirements(term))) for term in terms)
 
 

@@ -87,10 +87,11 @@ class Shape:
         self.items = tuple(self.requests.items())
         self.size = (-self.requests.get(res.CPU, 0), -self.requests.get(res.MEMORY, 0))
         self.invalid: str | None = None  # why pods of this shape are ignored; None until it was looked at
-        self.strict: Selection = required(pod)
-        self.selection: Selection = preferred(pod) if respect_preferences else self.strict
-        if not self.selection:
-            self.selection = self.strict = NO_SELECTION
+        self.strict: Selection = NO_SELECTION
+        self.selection: Selection = NO_SELECTION
+        if pod.spec.node_selector or (pod.spec.affinity is not None and pod.spec.affinity.node_affinity is not None):
+            self.strict = required(pod)
+            self.selection = preferred(pod) if respect_preferences else self.strict
         self.tolerations = pod.spec.tolerations
         self.ports = host_ports(pod)
         self.dra = has_dra_requirements(pod)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.model import labels
+from karpenter_linode.model.quantity import NANO
 from karpenter_linode.model.requirement import one_of
 from karpenter_linode.model.requirements import Requirements
 from karpenter_linode.scheduling import resources as res
@@ -136,6 +137,13 @@ class Template:
         """Take the usage of a node (``nodes`` included) off what the limits leave."""
         if self.remaining is not None:
             self.remaining = res.subtract(self.remaining, usage)
+
+    def charge_new(self, mask: int) -> None:
+        """Take a new claim off what the limits leave: one node, as large as the largest of its plans."""
+        if self.remaining is not None:
+            for name, left in self.remaining.items():
+                new = NANO if name == labels.NODES_RESOURCE else self.plans.greatest_capacity(mask, name)
+                self.remaining[name] = left - new
 
     def within_limits(self) -> int:
         """Plans whose capacity the limits still have room for."""
