@@ -31,7 +31,7 @@ from karpenter_linode.sim.metrics import MemoryMetrics
 from karpenter_linode.sim.nodes import Machine, NodeLifecycle
 from karpenter_linode.sim.nvidia import DriverBehaviour, NvidiaDriver, device_classes
 from karpenter_linode.sim.replicas import ReplicaKeeper
-from karpenter_linode.sim.resource_types import served_type, type_of
+from karpenter_linode.sim.resource_types import RESOURCE_TYPES, served_type, type_of
 from karpenter_linode.sim.seeded import SeededRandom
 from karpenter_linode.sim.store import Store
 from karpenter_linode.sim.taint_eviction import TaintEviction
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from karpenter_linode.sim.linode.events import CloudEvent
     from karpenter_linode.sim.stored import Stored
 
+BOOKMARK_SECONDS: Final = 60.0
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
@@ -157,6 +158,14 @@ class EmbeddedCluster:
         for name in NAMESPACES:
             self._create_namespace(name)
         self.agenda.run(self.scheduler.run())
+        self.agenda.run(self._send_bookmarks())
+
+    async def _send_bookmarks(self) -> None:
+        """Tell all watches, now and then, how far the server has come, as it does for clients that allow it."""
+        while True:
+            await self.clock.sleep(BOOKMARK_SECONDS)
+            for kind in RESOURCE_TYPES:
+                self.store.history(kind).bookmark(int(self.store.resource_version))
 
     async def stop(self) -> None:
         """Stop everything. Raises the first error that a part of the world met."""

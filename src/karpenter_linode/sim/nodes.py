@@ -176,7 +176,10 @@ class NodeLifecycle:
         return conditions
 
     def _initialize(self, node_name: str) -> None:
-        """The cloud controller manager knows the machine: provider id, labels, and its taint comes off."""
+        """The cloud controller manager knows the machine: provider id, labels, and its taint comes off.
+
+        By then the node lifecycle controller has seen the unready node, too, and taints it NoExecute.
+        """
         machine, node = self._machines.get(node_name), self._context.store.find(Node, node_name)
         if machine is None or node is None:
             return
@@ -189,6 +192,8 @@ class NodeLifecycle:
             HOST_UUID_LABEL: machine.host_uuid,
         }
         taints = [taint for taint in node.spec.taints if taint.key != UNINITIALIZED]
+        if any(taint.key == NOT_READY for taint in taints):
+            taints.append(Taint(NOT_READY, "", "NoExecute", self._context.clock.now()))
         self._patch(
             node_name,
             {

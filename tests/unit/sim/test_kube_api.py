@@ -132,6 +132,25 @@ def test_changes_reach_a_watch_late(run: Run) -> None:
     run(play)
 
 
+def test_bookmarks_tell_a_quiet_watch_that_it_lives(run: Run) -> None:
+    async def play(world: Any) -> None:
+        api, seen = world.kube_api(), []
+
+        async def note() -> None:
+            async for event in api.watch(NodePool, world.store.resource_version):
+                seen.append((event.type, event.object, event.resource_version))
+                if event.type == "BOOKMARK":
+                    break
+
+        watcher = asyncio.create_task(note())
+        world.add("v1", "Node", "other-kind")
+        await world.clock.sleep(130)
+        assert watcher.done()
+        assert seen == [("BOOKMARK", None, world.store.resource_version)]
+
+    run(play)
+
+
 def test_a_dropped_watch_ends_and_a_silent_one_does_not(run: Run) -> None:
     async def play(world: Any) -> None:
         api, seen = world.kube_api(), []

@@ -45,7 +45,11 @@ def test_then_the_cloud_knows_it_and_then_it_is_ready(run: Run) -> None:
         node = world.node()
         assert node.spec.provider_id == "linode://node-a"
         assert node.metadata.labels[INSTANCE_TYPE] == "g6-standard-4"
-        assert taint_keys(node) == [NOT_READY, UNREGISTERED_TAINT]
+        assert sorted((taint.key, taint.effect) for taint in node.spec.taints) == [
+            (UNREGISTERED_TAINT, "NoExecute"),
+            (NOT_READY, "NoExecute"),
+            (NOT_READY, "NoSchedule"),
+        ]
         await world.clock.sleep(25)
         assert ready(world.node()) == "True"
         assert taint_keys(world.node()) == [UNREGISTERED_TAINT]

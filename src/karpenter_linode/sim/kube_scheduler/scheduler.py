@@ -34,6 +34,7 @@ _POD: Final = type_of(Pod)
 _CLAIM: Final = type_of(ResourceClaim)
 _ENOUGH_NODES: Final = 100
 _MAX_SHAPES: Final = 5_000
+_PATIENCE: Final = 5.0
 _PERCENT: Final = 100
 _LEAST_PERCENT: Final = 5
 _NODES_PER_PERCENT: Final = 125
@@ -108,10 +109,16 @@ class KubeScheduler:
             self._queue.remove(pod.key)
             if self._claimless.get(pod.key) != str(refused):
                 self._claimless[pod.key] = str(refused)
-                self._context.journal.step(NAME, pod, f"Pod waits outside the queue: {refused}")
+                tell = self._tell_claimless
+                self._context.agenda.after(_PATIENCE, tell, pod.key, str(refused), background=True)
             return False
         self._claimless.pop(pod.key, None)
         return True
+
+    def _tell_claimless(self, pod_key: str, message: str) -> None:
+        """Tell of a pod that still waits for its claim; most claims are made in no time."""
+        if self._claimless.get(pod_key) == message:
+            self._context.journal.step(NAME, f"Pod {pod_key}", f"Pod waits outside the queue: {message}")
 
     def _look_at_claimless(self, claim: ResourceClaim) -> None:
         """A claim has come to be: pods that waited for it may enter the queue."""
