@@ -24,9 +24,8 @@ DRIVER = "gpu.example.com"
 @pytest.fixture
 def node(api: KubeApi) -> Iterator[str]:
     """A Ready node that nobody runs, with one device on it."""
-    name = "played-node"
     api.create(f"{DRA}/deviceclasses", device_class())
-    api.create("/api/v1/nodes", ready_node(name))
+    name = str(api.create("/api/v1/nodes", ready_node())["metadata"]["name"])
     api.create(f"{DRA}/resourceslices", resource_slice(name))
     yield name
     api.delete(f"{DRA}/resourceslices/{name}")
@@ -42,8 +41,8 @@ def namespace(api: KubeApi) -> Iterator[str]:
     api.create(f"{DRA}/namespaces/{name}/resourceclaimtemplates", claim_template())
     wait_for("the service account", lambda: api.find(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
     yield name
+    api.delete(f"/api/v1/namespaces/{name}/pods")  # at once: no kubelet would ever end those that are bound
     api.delete(f"/api/v1/namespaces/{name}")
-    wait_for("the namespace to be emptied and gone", lambda: api.find(f"/api/v1/namespaces/{name}") is None)
 
 
 def test_the_server_says_which_release_it_is(api: KubeApi) -> None:
@@ -105,12 +104,26 @@ def test_a_service_account_may_do_only_what_a_role_allows(
 def test_a_crashed_api_server_comes_back_at_the_same_address_and_the_others_go_on(
     control_plane: ControlPlane, api: KubeApi, namespace: str, node: str
 ) -> None:
+    others = [server.pid for server in (control_plane.controller_manager, control_plane.scheduler)]
     control_plane.api_server.kill()
     control_plane.start_api_server()
 
     pods = f"/api/v1/namespaces/{namespace}/pods"
     api.create(pods, pod_with_claim("after"))
     assert wait_for("the pod to be bound", lambda: bound_pod(api, f"{pods}/after"))["spec"]["nodeName"] == node
+    assert [server.pid for server in (control_plane.controller_manager, control_plane.scheduler)] == others
+
+
+def test_a_deleted_namespace_is_emptied_and_goes(api: KubeApi) -> None:
+    name = api.create("/api/v1/namespaces", {"metadata": {"generateName": "smoke-"}})["metadata"]["name"]
+    claims = f"{DRA}/namespaces/{name}/resourceclaims"
+    request = {"name": "gpu", "exactly": {"deviceClassName": DRIVER}}
+    api.create(claims, {"metadata": {"name": "left"}, "spec": {"devices": {"requests": [request]}}})
+
+    api.delete(f"/api/v1/namespaces/{name}")
+
+    wait_for("the namespace to go", lambda: api.find(f"/api/v1/namespaces/{name}") is None)
+    assert api.find(f"{claims}/left") is None
 
 
 def test_nothing_runs_after_stop(binary: Path, tmp_path: Path) -> None:
@@ -169,11 +182,11 @@ def device_class() -> Object:
     return {"metadata": {"name": DRIVER}, "spec": {"selectors": [selector]}}
 
 
-def ready_node(name: str) -> Object:
+def ready_node() -> Object:
     resources = {"cpu": "4", "memory": "8Gi", "pods": "110"}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "played by a test"}
     return {
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "metadata": {"generateName": "played-"},
         "status": {"capacity": resources, "allocatable": resources, "conditions": [ready]},
     }
 
