@@ -66,7 +66,7 @@ class SimKubeApi:
         served = type_of(kind)
         await self._arrive("watch", served)
         history = self._store.history(served)
-        watch = history.watch(int(resource_version or 0), self.faults.watch_lag)
+        watch = history.watch(int(resource_version or 0), lambda: self.faults.watch_lag)
         try:
             while (change := await watch.next()) is not None:
                 obj = None if change.stored is None else change.stored.decode(kind)

@@ -7,9 +7,12 @@ fills in and refuses is in ``defaults`` and ``validation``.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from karpenter_linode.model.codec import DecodeError
+from karpenter_linode.model.kinds import find_kind
 from karpenter_linode.ports import AlreadyExistsError, ConflictError, InvalidError, KubeError, NotFoundError
 from karpenter_linode.sim import deletion
 from karpenter_linode.sim.api_selectors import field_predicate, label_predicate
@@ -68,6 +71,8 @@ class Store:
         self._uids = random.child("uids")
         self._names = random.child("names")
         self._version = 0
+        self._untold: deque[tuple[_Table, Change]] = deque()
+        self._telling = False
         self._tables = {(kind.api_version, kind.kind): _Table(clock, history) for kind in RESOURCE_TYPES}
 
     # Reading
@@ -150,7 +155,7 @@ class Store:
         new = {key: value for key, value in plain.items() if key != "status" or not kind.status or kind.keeps_status}
         new = fill_defaults(kind, {**new, "metadata": metadata}, self.priority_of)
         check_create(kind, new)
-        return self._put(table, new, "ADDED")
+        return self._put(kind, new, "ADDED")
 
     def patch(
         self,
@@ -217,7 +222,7 @@ class Store:
         if new is None or deletion.is_complete(new):
             self._remove(kind, current, new or current.plain)
         elif new is not current.plain:
-            self._put(self._table(kind), new, "MODIFIED")
+            self._put(kind, new, "MODIFIED")
 
     def bind(self, name: str, namespace: str, node: str) -> Stored:
         """The ``pods/binding`` subresource: assign a pod to a node.
@@ -238,7 +243,7 @@ class Store:
         conditions = [item for item in status.get("conditions", []) if item.get("type") != "PodScheduled"]
         conditions.append({"type": "PodScheduled", "status": "True", "lastTransitionTime": rfc3339(self._clock.now())})
         new = {**current.plain, "spec": {**spec, "nodeName": node}, "status": {**status, "conditions": conditions}}
-        return self._put(self._table(kind), new, "MODIFIED")
+        return self._put(kind, new, "MODIFIED")
 
     def priority_of(self, class_name: str) -> int | None:
         """The value of a PriorityClass, or None where there is no such class."""
@@ -265,7 +270,7 @@ class Store:
         check_update(kind, current.plain, new, subresource)
         if deletion.is_complete(new):
             return self._remove(kind, current, new)
-        return self._put(self._table(kind), new, "MODIFIED")
+        return self._put(kind, new, "MODIFIED")
 
     def _check_locks(self, kind: ResourceType, current: Stored, metadata: Mapping[str, Any]) -> None:
         version = metadata.get("resourceVersion")
@@ -281,8 +286,10 @@ class Store:
                 f"UID in precondition: {uid}, UID in object meta: {current.uid}"
             )
 
-    def _put(self, table: _Table, plain: dict[str, Any], change: ChangeType) -> Stored:
-        stored = self._numbered(plain)
+    def _put(self, kind: ResourceType, plain: dict[str, Any], change: ChangeType) -> Stored:
+        table, stored = self._table(kind), self._numbered(plain)
+        _check_shape(kind, stored)
+        self._version += 1
         table.objects[stored.namespace, stored.name] = stored
         self._tell(table, change, stored)
         return stored
@@ -291,18 +298,44 @@ class Store:
         table = self._table(kind)
         del table.objects[current.namespace, current.name]
         stored = self._numbered(last)
+        self._version += 1
         self._tell(table, "DELETED", stored)
         return stored
 
     def _numbered(self, plain: dict[str, Any]) -> Stored:
-        self._version += 1
-        return Stored({**plain, "metadata": {**plain["metadata"], "resourceVersion": str(self._version)}})
+        """The object with the number of the write that is under way."""
+        return Stored({**plain, "metadata": {**plain["metadata"], "resourceVersion": str(self._version + 1)}})
 
     def _tell(self, table: _Table, change_type: ChangeType, stored: Stored) -> None:
+        """Hand out a change. What listeners write meanwhile is handed out after it, so that all hear in one order."""
         change = Change(change_type, stored, self._version, self._clock.now())
         table.history.add(change)
-        for listener in table.listeners:
-            listener(change)
+        self._untold.append((table, change))
+        if self._telling:
+            return
+        self._telling = True
+        try:
+            while self._untold:
+                heard, news = self._untold.popleft()
+                for listener in heard.listeners:
+                    listener(news)
+        finally:
+            self._telling = False
+
+
+def _check_shape(kind: ResourceType, stored: Stored) -> None:
+    """Refuse (400) an object whose fields do not have the kind's types, before anybody else has to read it."""
+    struct = find_kind(kind.api_version, kind.kind)
+    if struct is None:
+        return
+    try:
+        stored.decode(struct)
+    except DecodeError as failure:
+        error = InvalidError(
+            f'{kind.kind} in version "{kind.api_version}" cannot be handled as a {kind.kind}: {stored.key}: {failure}'
+        )
+        error.status = 400
+        raise error from None
 
 
 def _unsupported_patch() -> KubeError:

@@ -13,11 +13,17 @@ from karpenter_linode.ports import GoneError
 from karpenter_linode.sim.stored import Stored
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from karpenter_linode.ports import Clock
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 HISTORY: Final = 10_000
 """Changes kept for each kind; watching from before them answers 410."""
+
+
+def _no_lag() -> float:
+    return 0.0
 
 
 class Change(Struct, frozen=True):
@@ -32,7 +38,7 @@ class Change(Struct, frozen=True):
 class Watch:
     """One client's stream. It ends when it is closed: a server does that at will, and clients watch again."""
 
-    def __init__(self, clock: Clock, backlog: list[Change], lag: float) -> None:
+    def __init__(self, clock: Clock, backlog: list[Change], lag: Callable[[], float]) -> None:
         self._clock = clock
         self._pending = deque(backlog)
         self._lag = lag
@@ -64,7 +70,7 @@ class Watch:
             self._wake = asyncio.get_running_loop().create_future()
             await self._wake
         change = self._pending.popleft()
-        wait = self._lag - (self._clock.now() - change.at).total_seconds()
+        wait = self._lag() - (self._clock.now() - change.at).total_seconds()
         if wait > 0:
             await self._clock.sleep(wait)
         return None if self.closed else change
@@ -94,8 +100,8 @@ class History:
             self._compacted = self._changes[-1].version
         self._changes.clear()
 
-    def watch(self, version: int, lag: float = 0.0) -> Watch:
-        """A stream of the changes after a version, each delivered ``lag`` seconds after it happened.
+    def watch(self, version: int, lag: Callable[[], float] = _no_lag) -> Watch:
+        """A stream of the changes after a version, each delivered ``lag()`` seconds after it happened.
 
         Raises:
             GoneError: changes after that version have been compacted away.

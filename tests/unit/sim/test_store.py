@@ -186,6 +186,32 @@ class TestWrite:
             store.patch(POOL, "gpu", {"spec": {}}, patch_kind="strategic")
         assert refused.value.status == 415
 
+    def test_all_listeners_hear_in_one_order_even_if_one_of_them_writes(self, store: Store) -> None:
+        heard_versions: list[int] = []
+
+        def writes(change: Change) -> None:
+            if change.type == "ADDED":
+                store.patch(NODE, "n", {"metadata": {"labels": {"a": "b"}}})
+
+        store.listen(Node, writes)
+        store.listen(Node, lambda change: heard_versions.append(change.version))
+        store.create(node())
+        assert heard_versions == sorted(heard_versions)
+        assert len(heard_versions) == 2
+
+    def test_fields_of_the_wrong_type_are_refused_before_anybody_reads_them(self, store: Store) -> None:
+        container = {"name": "c", "resources": {"requests": {"cpu": "lots"}}}
+        with pytest.raises(
+            InvalidError, match='Pod in version "v1" cannot be handled as a Pod: default/p: '
+        ) as refused:
+            store.create(pod(containers=[container]))
+        assert refused.value.status == 400
+        assert store.find(Pod, "p", "default") is None
+        store.create(pod())
+        with pytest.raises(InvalidError, match="cannot be handled"):
+            store.patch(POD, "p", {"status": {"phase": 7}}, namespace="default", subresource="status")
+        assert store.get(POD, "p", "default").plain["status"] == {"phase": "Pending"}
+
     def test_the_stored_object_is_never_changed_in_place(self, store: Store) -> None:
         before = store.create(node())
         store.patch(NODE, "n", {"metadata": {"labels": {"a": "b"}}})
