@@ -169,6 +169,9 @@ class ControlPlane:
             "root-ca-file": self._credential("ca.crt"),
             "service-account-private-key-file": self._credential("sa.key"),
             "use-service-account-credentials": "true",
+            # Each of its controllers asks for a token at start: at the default rate that takes 5 s.
+            "kube-api-qps": "200",
+            "kube-api-burst": "300",
         }
 
     def _client_flags(self, name: str) -> dict[str, str]:
