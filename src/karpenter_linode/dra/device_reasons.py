@@ -72,7 +72,7 @@ def _finding(
     view: View, usage: Usage, requirements: Requirements, alternative: Alternative, index: int
 ) -> _Finding | None:
     candidate = view.candidates[index]
-    if usage.taken >> index & 1 and not alternative.admin and not candidate.shared:
+    if usage.taken >> index & 1 and not alternative.admin:
         return _Finding("dra-device-in-use", "in use by another claim")
     for placed in alternative.selectors:
         finding = _not_selected(placed, candidate)

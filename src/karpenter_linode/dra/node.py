@@ -94,8 +94,12 @@ def usage_of(view: View, pools: Iterable[Pool], in_use: InUse) -> Usage:
             taken |= 1 << index
     for device, amounts in in_use.shares.items():
         index = view.position.get(device)
-        if index is not None:
+        if index is None:
+            continue
+        if view.candidates[index].shared:
             shares[index] = amounts
+        else:
+            taken |= 1 << index
     return Usage(taken, shares, {pool.key: left_of(pool, in_use) for pool in pools if pool.budgets})
 
 

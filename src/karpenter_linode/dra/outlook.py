@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from karpenter_linode.dra.prepare import Alternative, PreparedClaim, PreparedRequest
     from karpenter_linode.dra.view import View
 
-_PATIENCE: Final = 48  # tried devices before looking ahead pays
+PATIENCE: Final = 48  # tried devices before looking ahead pays
 _MAX_GROUPS: Final = 6  # requests looked at together; every subset of them is checked
 
 
@@ -37,10 +37,11 @@ class Outlook:
     def twins(self, index: int, steps: int) -> int:
         """Devices that no request and no constraint can tell from this one, itself included, as bits.
 
-        When a device led nowhere, no twin of it can lead anywhere from the same state.
+        When a device led nowhere, no twin of it can lead anywhere from the same state. Administrative access tells a
+        device in use from a free one, so there are no twins beside it.
         """
         view, bit = self._view, 1 << index
-        if steps < _PATIENCE or view.shared & bit:
+        if steps < PATIENCE or view.shared & bit or any(item.admin for item in self._alternatives):
             return 0
         alike = self._all & ~view.shared
         for alternative in self._alternatives:

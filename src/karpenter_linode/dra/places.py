@@ -76,7 +76,9 @@ class Places:
                 amounts = _summed(self._held.shares.get(device), ledger.shares(device, at))
                 if amounts is not None:
                     shares[index] = amounts
-            if device in self._held.exclusive or (not candidate.shared and ledger.taken(device, at)):
+            elif device in self._held.shares or ledger.taken(device, at):
+                taken |= bit
+            if device in self._held.exclusive:
                 taken |= bit
             bit <<= 1
         if target.node_name and target.use_templates:

@@ -263,7 +263,7 @@ class Search:
 
     def _groups(self, frame: _Frame, alternative: Alternative) -> Iterator[tuple[int, int]]:
         """Devices wanted and devices possible for each settled request from a frame on, in order."""
-        free = self._all & ~((self._usage.taken | self.used) & ~self._view.shared)
+        free = self._all & ~(self._usage.taken | (self.used & ~self._view.shared))
         tail = free & ~((1 << frame.next) - 1)
         if tail & ~self._view.matches(alternative).known:
             return
@@ -290,7 +290,7 @@ class Search:
         exclusive = ~self._view.shared
         if alternative.admin:
             return self.in_claim[claim] & exclusive
-        return (self._usage.taken | self.used) & exclusive
+        return self._usage.taken | (self.used & exclusive)
 
     # --- one device ------------------------------------------------------------------------------------------------
 

@@ -136,7 +136,8 @@ class Usage:
     """What is taken of a view's devices before a search begins.
 
     Args:
-        taken: exclusive devices in use, as bits.
+        taken: devices that are out of the question, as bits: exclusive ones in use, shared ones while one claim holds
+            them exclusively, exclusive ones while a share of them lives on.
         shares: nano-units in use of each capacity of shared devices.
         remaining: what is left of each pool's counters; pools without counters may be missing.
     """

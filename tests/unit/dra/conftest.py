@@ -142,7 +142,9 @@ def new_node(*types: InstanceType, id: str = "new-1", labels: dict[str, str] | N
     return Target(id, "pool", Requirements.from_labels(labels or {}), types)
 
 
-def node(name: str = "n1", labels: dict[str, str] | None = None, *types: InstanceType, initialized: bool = True) -> Target:
+def node(
+    name: str = "n1", labels: dict[str, str] | None = None, *types: InstanceType, initialized: bool = True
+) -> Target:
     requirements = Requirements.from_labels({"kubernetes.io/hostname": name, **(labels or {})})
     return Target(f"linode://{name}", "pool", requirements, types, name, use_templates=not initialized)
 

@@ -158,7 +158,9 @@ class TestAll:
     )
     def test_an_unusable_pool_in_reach_is_an_error(self, b: Any, broken: dict[str, int], text: str) -> None:
         good = b.slice_of(gpus(b, 1), node="n1", pool="good")
-        bad = b.slice_of([b.device("d")] * broken.get("devices", 1), node="n1", pool="bad", count=broken.get("count", 1))
+        bad = b.slice_of(
+            [b.device("d")] * broken.get("devices", 1), node="n1", pool="bad", count=broken.get("count", 1)
+        )
         refused = b.allocator(good, bad).allocate(b.node(), [self.everything(b)], explain=True)
         assert text in b.tree(refused)
 
@@ -251,7 +253,9 @@ class TestTopology:
 
     def test_incompatible_zones_are_refused_and_undone(self, b: Any) -> None:
         pools = {"a": "z1", "c": "z2", "d": "z2"}
-        slices = [b.slice_of([b.device(name)], driver="acme.io", pool=name, **zone(place)) for name, place in pools.items()]
+        slices = [
+            b.slice_of([b.device(name)], driver="acme.io", pool=name, **zone(place)) for name, place in pools.items()
+        ]
         found = b.allocator(*slices).allocate(b.new_node(b.plan("p")), [b.claim("c", b.exactly(count=2))])
         assert b.names_of(found, "p") == ["c", "d"]
         assert found.requirements == Requirements([one_of(ZONE, "z2")])
@@ -304,7 +308,9 @@ class TestAllocatedClaims:
 
     def test_two_claims_in_different_zones_cannot_meet(self, b: Any) -> None:
         items = [
-            b.claim(f"c{index}", status=b.allocated(f"acme.io/f/n{index}", pods=("p",), selector=self.selector(f"z{index}")))
+            b.claim(
+                f"c{index}", status=b.allocated(f"acme.io/f/n{index}", pods=("p",), selector=self.selector(f"z{index}"))
+            )
             for index in range(2)
         ]
         assert isinstance(b.allocator(claims=items).allocate(b.new_node(b.plan("p1")), items), Reason)
@@ -384,9 +390,7 @@ class TestDeletingPods:
 
     def test_two_deleting_pods_that_share_a_claim_share_it_again(self, b: Any) -> None:
         item = b.claim("c", status=b.allocated("gpu.nvidia.com/n1/gpu-0", pods=("p1",)))
-        allocator = b.allocator(
-            b.slice_of(gpus(b, 1), node="n1"), claims=[item], deleting_pod_uids=frozenset({"p1"})
-        )
+        allocator = b.allocator(b.slice_of(gpus(b, 1), node="n1"), claims=[item], deleting_pod_uids=frozenset({"p1"}))
         first = allocator.allocate(b.node(), [item])
         allocator.commit(first)
         second = allocator.allocate(b.node(), [item])
