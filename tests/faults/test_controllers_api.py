@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from karpenter_linode.model.core import Node, Pod
 from karpenter_linode.model.karpenter import NodeClaim, NodePool
@@ -15,25 +14,19 @@ from karpenter_linode.operator.options import Options
 from karpenter_linode.ports import ConflictError, KubeError, TooManyRequestsError
 from karpenter_linode.sim.kube_faults import FaultRule
 from karpenter_linode.sim.resource_types import type_of
-from pathlib import Path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "one-gpu"
 DRA_ON = Options(ignore_dra_requests=False)
 
 
-def manifests() -> list[dict[str, Any]]:
-    found = [item for path in sorted(EXAMPLE.glob("*.yaml")) for item in yaml.safe_load_all(path.read_text()) if item]
-    for item in found:
-        if item["kind"] == "Pod":
-            item["metadata"]["annotations"] = {"simulate.karpenter-linode/runtime": "5m"}
-    return found
+@pytest.fixture
+def run(example: Any) -> Any:
+    def play(scenario: Callable[[EmbeddedWorld], Any], seed: int = 7) -> Any:
+        return run_embedded(example(), seed=seed, options=DRA_ON, scenario=scenario, limit_seconds=7200)
 
-
-def run(scenario: Callable[[EmbeddedWorld], Any], seed: int = 7) -> Any:
-    return run_embedded(manifests(), seed=seed, options=DRA_ON, scenario=scenario, limit_seconds=7200)
+    return play
 
 
 def check(outcome: Any) -> None:
@@ -46,7 +39,7 @@ def check(outcome: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("lost_answer", [False, True], ids=["refused", "answer-lost"])
-def test_one_call_in_five_fails(seed: int, lost_answer: Any) -> None:
+def test_one_call_in_five_fails(run: Any, seed: int, lost_answer: Any) -> None:
     async def scenario(world: EmbeddedWorld) -> None:
         luck = world.cluster.random.child("luck")
         world.cluster.faults.rules.append(
@@ -62,7 +55,7 @@ def test_one_call_in_five_fails(seed: int, lost_answer: Any) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_other_write_meets_a_conflict(seed: int) -> None:
+def test_every_other_write_meets_a_conflict(run: Any, seed: int) -> None:
     async def scenario(world: EmbeddedWorld) -> None:
         luck = world.cluster.random.child("luck")
         world.cluster.faults.rules.append(
@@ -76,7 +69,7 @@ def test_every_other_write_meets_a_conflict(seed: int) -> None:
     check(run(scenario, seed))
 
 
-def test_a_minute_of_throttling() -> None:
+def test_a_minute_of_throttling(run: Any) -> None:
     async def scenario(world: EmbeddedWorld) -> None:
         rule = FaultRule(lambda _: True, lambda _: TooManyRequestsError("slow down"), times=None)
         world.cluster.faults.rules.append(rule)
@@ -87,7 +80,7 @@ def test_a_minute_of_throttling() -> None:
 
 
 @pytest.mark.parametrize("fault", ["drop", "compact", "silence"])
-def test_watches_that_break_at_odd_moments(fault: str) -> None:
+def test_watches_that_break_at_odd_moments(run: Any, fault: str) -> None:
     async def scenario(world: EmbeddedWorld) -> None:
         for number in range(40):
             await world.clock.sleep(7 + number % 5)
@@ -103,14 +96,14 @@ def test_watches_that_break_at_odd_moments(fault: str) -> None:
     check(run(scenario))
 
 
-def test_a_stale_mirror_does_not_buy_twice() -> None:
+def test_a_stale_mirror_does_not_buy_twice(run: Any) -> None:
     async def scenario(world: EmbeddedWorld) -> None:
         world.cluster.faults.watch_lag = 20.0
 
     check(run(scenario))
 
 
-def test_an_instance_that_linode_forgot_takes_its_node_claim_along() -> None:
+def test_an_instance_that_linode_forgot_takes_its_node_claim_along(run: Any) -> None:
     async def scenario(world: EmbeddedWorld) -> None:
         def booted() -> bool:
             return any(pod.status.phase == "Running" for pod in world.cluster.store.all(Pod))
@@ -126,7 +119,7 @@ def test_an_instance_that_linode_forgot_takes_its_node_claim_along() -> None:
     assert outcome.left == ()
 
 
-def test_a_sold_out_plan_gives_its_claim_up_and_tries_again_later() -> None:
+def test_a_sold_out_plan_gives_its_claim_up_and_tries_again_later(run: Any) -> None:
     async def scenario(world: EmbeddedWorld) -> None:
         world.cluster.linode.faults.sold_out.add(("g2-gpu-rtx4000a1-s", "us-ord"))
         await world.clock.sleep(120)

@@ -6,11 +6,9 @@ Whatever the moment: one NodeClaim, one Linode, the pod runs, and nothing stays 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from karpenter_linode.operator.embedded import EmbeddedWorld
 from karpenter_linode.operator.options import Options
@@ -18,17 +16,8 @@ from karpenter_linode.ports import KubeError
 from karpenter_linode.sim.kube_faults import FaultRule
 from karpenter_linode.sim.loop import run_virtual
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "one-gpu"
 WATCHED = {"nodeclaims", "nodes"}
 WRITES = 23  # to NodeClaims and Nodes, in one life of the example; the test counts them
-
-
-def manifests() -> list[dict[str, Any]]:
-    found = [item for path in sorted(EXAMPLE.glob("*.yaml")) for item in yaml.safe_load_all(path.read_text()) if item]
-    for item in found:
-        if item["kind"] == "Pod":
-            item["metadata"]["annotations"] = {"simulate.karpenter-linode/runtime": "5m"}
-    return found
 
 
 def is_write(call: Any) -> bool:
@@ -62,9 +51,9 @@ def check(outcome: Any) -> None:
 
 @pytest.mark.parametrize("written", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("number", range(WRITES))
-def test_a_crash_at_a_write_to_kubernetes(number: int, written: Any) -> None:
+def test_a_crash_at_a_write_to_kubernetes(example: Any, number: int, written: Any) -> None:
     async def live() -> None:
-        world = EmbeddedWorld(manifests(), seed=7, options=Options(ignore_dra_requests=False))
+        world = EmbeddedWorld(example(), seed=7, options=Options(ignore_dra_requests=False))
         crash = asyncio.Event()
 
         def error(_: Any) -> KubeError:
@@ -78,9 +67,9 @@ def test_a_crash_at_a_write_to_kubernetes(number: int, written: Any) -> None:
     run_virtual(live())
 
 
-def test_the_crashes_cover_a_whole_life() -> None:
+def test_the_crashes_cover_a_whole_life(example: Any) -> None:
     async def live() -> int:
-        world = EmbeddedWorld(manifests(), seed=7, options=Options(ignore_dra_requests=False))
+        world = EmbeddedWorld(example(), seed=7, options=Options(ignore_dra_requests=False))
         count = 0
 
         def counted(call: Any) -> bool:
@@ -96,9 +85,9 @@ def test_the_crashes_cover_a_whole_life() -> None:
 
 
 @pytest.mark.parametrize("number", range(12))
-def test_a_crash_at_a_call_to_linode(number: int) -> None:
+def test_a_crash_at_a_call_to_linode(example: Any, number: int) -> None:
     async def live() -> None:
-        world = EmbeddedWorld(manifests(), seed=7, options=Options(ignore_dra_requests=False))
+        world = EmbeddedWorld(example(), seed=7, options=Options(ignore_dra_requests=False))
         crash = asyncio.Event()
         calls = 0
 

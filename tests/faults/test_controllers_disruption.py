@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from karpenter_linode.model.core import Node, Pod
 from karpenter_linode.model.karpenter import NodeClaim
 from karpenter_linode.operator.embedded import EmbeddedWorld, run_embedded
 from karpenter_linode.operator.options import Options
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "one-gpu"
 
-
-def manifests() -> list[dict[str, Any]]:
-    found = [item for path in sorted(EXAMPLE.glob("*.yaml")) for item in yaml.safe_load_all(path.read_text()) if item]
-    for item in found:
-        if item["kind"] == "Pod":
-            item["metadata"]["annotations"] = {"simulate.karpenter-linode/runtime": "2m"}
-    return found
-
-
-def late_pod(**annotations: str) -> dict[str, Any]:
-    pod = next(item for item in manifests() if item["kind"] == "Pod")
+def late_pod(manifests: list[dict[str, Any]], **annotations: str) -> dict[str, Any]:
+    pod = next(item for item in manifests if item["kind"] == "Pod")
     pod["metadata"] = {
         "name": "late",
         "annotations": {"simulate.karpenter-linode/runtime": "3m", **annotations},
@@ -35,7 +23,7 @@ def late_pod(**annotations: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seconds", [0.5, 5, 10, 14, 16, 18, 20, 20.5, 21, 21.5, 22, 22.5, 23, 24, 26, 30, 40])
 @pytest.mark.parametrize("protected", [True, False], ids=["protected", "plain"])
-def test_a_pod_that_comes_during_the_removal_is_never_killed(seconds: float, protected: Any) -> None:
+def test_a_pod_that_comes_during_the_removal_is_never_killed(example: Any, seconds: float, protected: Any) -> None:
     annotations = {"karpenter.sh/do-not-disrupt": "true"} if protected else {}
 
     async def scenario(world: EmbeddedWorld) -> None:
@@ -45,9 +33,9 @@ def test_a_pod_that_comes_during_the_removal_is_never_killed(seconds: float, pro
 
         await world.run_until(ended, 1200, step=0.25)
         await world.clock.sleep(seconds)
-        world.cluster.apply([late_pod(**annotations)])
+        world.cluster.apply([late_pod(example(), **annotations)])
 
-    outcome = run_embedded(manifests(), seed=7, options=Options(ignore_dra_requests=False), scenario=scenario)
+    outcome = run_embedded(example("2m"), seed=7, options=Options(ignore_dra_requests=False), scenario=scenario)
     late = next(pod for pod in outcome.pods if pod.pod == "default/late")
     evictions = [entry for entry in outcome.journal if "Evicted pod" in entry.text and "late" in entry.subject]
     assert evictions == []
@@ -56,7 +44,7 @@ def test_a_pod_that_comes_during_the_removal_is_never_killed(seconds: float, pro
     assert len(outcome.node_claims) <= 2
 
 
-def test_what_a_dead_controller_left_half_done_is_undone() -> None:
+def test_what_a_dead_controller_left_half_done_is_undone(example: Any) -> None:
     async def scenario(world: EmbeddedWorld) -> None:
         def tainted() -> bool:
             return any(
@@ -69,11 +57,11 @@ def test_what_a_dead_controller_left_half_done_is_undone() -> None:
         claim = next(iter(world.cluster.store.all(NodeClaim)))
         assert claim.metadata.deletion_timestamp is None
         await world.kill_controller()
-        world.cluster.apply([late_pod()])
+        world.cluster.apply([late_pod(example())])
         await world.start_controller()
         assert await world.run_until(lambda: not tainted(), 30)
 
-    outcome = run_embedded(manifests(), seed=7, options=Options(ignore_dra_requests=False), scenario=scenario)
+    outcome = run_embedded(example("2m"), seed=7, options=Options(ignore_dra_requests=False), scenario=scenario)
     assert {pod.phase for pod in outcome.pods} == {"Succeeded"}
     assert len(outcome.node_claims) == 1
     assert outcome.left == ()

@@ -177,3 +177,101 @@ def test_the_node_pool_counts_its_nodes(described: Any, job: Any, play: Any) -> 
         assert find_condition(pool.status.conditions, "Ready").status == "True"
 
     play([*described, job(runtime=None)], story)
+
+
+def test_a_node_claim_deleted_while_it_is_launched_leaves_nothing(described: Any, job: Any, play: Any) -> None:
+    async def story(world: Any) -> None:
+        assert await world.run_until(lambda: bool(world.cluster.linode.billing.running()), 120, step=0.01)
+        (claim,) = claims(world)
+        assert claim.status.provider_id == ""
+        world.cluster.delete("v1", "Pod", "gpu-job")
+        world.cluster.delete(*CLAIMS, claim.name, "")
+        assert await world.run_until(lambda: not claims(world), 300)
+        assert await world.run_until(lambda: not world.cluster.linode.billing.running(), 60)
+
+    play([*described, job()], story)
+
+
+def test_a_deleted_node_pool_takes_its_nodes_along(described: Any, job: Any, play: Any) -> None:
+    async def story(world: Any) -> None:
+        assert await world.run_until(lambda: running(world), 1200)
+        world.cluster.delete("karpenter.sh/v1", "NodePool", "gpu", "")
+        assert await world.run_until(lambda: not claims(world), 300)
+        assert world.cluster.linode.billing.running() == ()
+
+    play([*described, job(runtime=None)], story)
+
+
+def test_a_protected_pod_holds_a_deleted_node_until_its_grace_period_ends(described: Any, job: Any, play: Any) -> None:
+    described[1]["spec"]["template"]["spec"]["terminationGracePeriod"] = "10m"
+    pod = job(runtime=None, terminationGracePeriodSeconds=30)
+    pod["metadata"]["annotations"]["karpenter.sh/do-not-disrupt"] = "true"
+
+    async def story(world: Any) -> None:
+        assert await world.run_until(lambda: running(world), 1200)
+        (node,) = world.cluster.store.all(Node)
+        world.cluster.delete("v1", "Node", node.name, "")
+        start = world.clock.now()
+        await world.clock.sleep(560)
+        assert running(world)
+        assert await world.run_until(lambda: not claims(world), 300)
+        told = [entry for entry in world.cluster.journal.entries if entry.fields.get("reason") == "Disrupted"]
+        assert len(told) == 1
+        assert 569 <= (told[0].at - start).total_seconds() <= 580
+        assert "The pod was granted" in told[0].message
+
+    play([*described, pod], story)
+
+
+def test_three_pods_that_fit_one_node_get_one_however_long_it_takes(described: Any, job: Any, play: Any) -> None:
+    pods = [job(f"job-{number}") for number in range(3)]
+    for pod in pods:
+        del pod["spec"]["resourceClaims"]
+        pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "500m"}}
+
+    async def story(world: Any) -> None:
+        for _ in range(9):
+            await world.clock.sleep(10)
+            assert len(claims(world)) == 1
+        assert await world.run_until_quiet(3600)
+        assert len(world.history.node_claims()) == 1
+
+    play([*described, *pods], story)
+
+
+def test_a_startup_taint_that_the_pod_does_not_tolerate_hides_no_node(described: Any, job: Any, play: Any) -> None:
+    described[1]["spec"]["template"]["spec"]["startupTaints"] = [{"key": "warming", "effect": "NoSchedule"}]
+
+    async def story(world: Any) -> None:
+        kube = world.cluster.kube_api("user")
+        assert await world.run_until(
+            lambda: any(node.metadata.labels.get("karpenter.sh/registered") for node in world.cluster.store.all(Node)),
+            600,
+        )
+        await world.clock.sleep(120)
+        (claim,) = claims(world)
+        assert find_condition(claim.status.conditions, "Initialized").reason == "StartupTaintsExist"
+        (node,) = world.cluster.store.all(Node)
+        kept = [
+            {"key": taint.key, "value": taint.value, "effect": taint.effect}
+            for taint in node.spec.taints
+            if taint.key != "warming"
+        ]
+        await kube.patch(Node, node.name, {"spec": {"taints": kept}})
+        assert await world.run_until(lambda: running(world), 600)
+        assert len(world.history.node_claims()) == 1
+        (node,) = world.cluster.store.all(Node)
+        assert all(taint.key != "warming" for taint in node.spec.taints)
+
+    play([*described, job()], story)
+
+
+def test_a_node_is_not_removed_while_its_pods_had_no_chance_yet(described: Any, job: Any, play: Any) -> None:
+    # Two minutes between the decision to bind and the binding: the node is initialized, quiet and empty all the while.
+    settings = SimSettings(delays=SimDelays(scheduling_cycle=0.002, binding=(120.0, 120.0)))
+
+    async def story(world: Any) -> None:
+        assert await world.run_until(lambda: running(world), 1800)
+        assert len(world.history.node_claims()) == 1
+
+    play([*described, job()], story, settings=settings)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _POLL: Final = 5.0
 _REST: Final = 60.0  # how long nothing may be going on before the world counts as quiet
+_REST_WITH_UNPLACED: Final = 240.0  # longer than the provider remembers that a plan was sold out
 _TOKEN: Final = "embedded"  # noqa: S105 - the emulator takes any
 
 
@@ -141,7 +142,7 @@ class EmbeddedWorld:
         return True
 
     async def run_until_quiet(self, limit_seconds: float, scenario: asyncio.Future[None] | None = None) -> bool:
-        """Let time pass until nothing has been going on for a minute; whether that came within the limit."""
+        """Let time pass until nothing has been going on for a while; whether that came within the limit."""
         end = self._seconds() + limit_seconds
         resting_since: float | None = None
         while self._seconds() < end:
@@ -150,7 +151,7 @@ class EmbeddedWorld:
                 resting_since = None
             elif resting_since is None:
                 resting_since = self._seconds()
-            elif self._seconds() - resting_since >= _REST:
+            elif self._seconds() - resting_since >= (_REST_WITH_UNPLACED if self._unplaced() else _REST):
                 return True
         return False
 
