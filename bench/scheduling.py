@@ -1,7 +1,7 @@
 """How fast pods are placed: ``python bench/scheduling.py [--problems DIR] [FAMILY ...]``.
 
 Families:
-    mix         Karpenter's own benchmark rebuilt (spec/karpenter-scheduling.md 7): 400 instance types, five kinds of pods.
+    mix         Karpenter's own benchmark rebuilt (spec/karpenter-scheduling.md 7): 400 types, five kinds of pods.
     preference  its 4,000 pods with preferences, under both policies.
     problems    problem files in the conformance vectors' form (``--problems``), with Karpenter's own times beside.
     claims      pods with one GPU claim each.
@@ -332,9 +332,9 @@ def main() -> None:
     print(
         f"{platform.machine()}, Python {platform.python_version()}, best of {arguments.runs}; CPU time beside wall time"
     )
-    print(
-        f"{'problem':24}{'pods/s':>9}{'wall s':>9}{'cpu s':>9}{'peak MB':>9}{'claims':>8}{'unplaced':>9}{'$/h':>12}{'Karpenter':>11}"
-    )
+    heads = ("pods/s", "wall s", "cpu s", "peak MB", "claims", "unplaced", "$/h", "Karpenter")
+    widths = (9, 9, 9, 9, 8, 9, 12, 11)
+    print(f"{'problem':24}" + "".join(f"{head:>{width}}" for head, width in zip(heads, widths, strict=True)))
     for name, problem in rows(arguments.families, arguments.problems):
         wall, cpu, solution = measure(problem, arguments.runs)
         memory = f"{peak_memory(problem) / 2**20:.0f}" if arguments.memory else "-"
