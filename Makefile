@@ -30,7 +30,7 @@ demo: setup ## the main job on the embedded world: a claim becomes a node, and i
 test: setup ## all tests
 	@$(BIN)/python -m pytest -n $(JOBS) -q
 
-e2e: setup ## the tests on a real Kubernetes control plane; the first run builds it with Go, which takes many minutes
+e2e: setup ## the tests on a real control plane, built with Go in many minutes the first time; E2E_KUBERNETES=1.34 for the oldest
 	@$(BIN)/python tests/e2e/controlplane_binary.py
 	@$(BIN)/python -m pytest -v -m e2e tests/e2e
 

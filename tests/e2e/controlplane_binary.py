@@ -1,6 +1,7 @@
 """Builds the binary of the test control plane from the Go module `controlplane/`, and keeps it between runs.
 
-Run as a program it builds what is missing and prints where the binary is.
+The same Go sources are built with one of several sets of pinned modules: one for each Kubernetes release to test on.
+Run as a program this builds what is missing and prints where the binary is.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-MODULE = Path(__file__).parent / "controlplane"
+_MODULE = Path(__file__).parent / "controlplane"
+_PINS = {"1.37": _MODULE / "go.mod", "1.34": _MODULE / "go-1.34.mod"}
 _VERSION_PACKAGE = "k8s.io/component-base/version"
 
 
@@ -22,31 +24,43 @@ class BuildError(RuntimeError):
     """The binary cannot be built; the message says what to do."""
 
 
-def build(module: Path = MODULE) -> Path:
-    """Returns the path of the binary for the sources in `module`, built now if no earlier run left it.
+def minor_release() -> str:
+    """The Kubernetes release to test on, like `1.37`: that of the variable E2E_KUBERNETES, else the newest.
+
+    Raises:
+        BuildError: nothing is pinned for that release.
+    """
+    wanted = os.environ.get("E2E_KUBERNETES", "1.37")
+    if wanted not in _PINS:
+        raise BuildError(f"E2E_KUBERNETES: found {wanted!r}, expected one of {', '.join(_PINS)}")
+    return wanted
+
+
+def patch_release() -> str:
+    """The exact release that stands for `minor_release`, like `v1.37.2`."""
+    pins = _PINS[minor_release()]
+    found = re.search(r"^\s*k8s\.io/kubernetes (v\S+)$", pins.read_text(), re.MULTILINE)
+    if found is None:
+        raise BuildError(f"{pins}: no line that requires k8s.io/kubernetes")
+    return found[1]
+
+
+def build() -> Path:
+    """Returns the path of the binary for `minor_release`, built now if no earlier run left it.
 
     Only a build needs Go: a binary that is already there is used as it is.
 
     Raises:
         BuildError: there is no Go here, or the build failed.
     """
-    target = _cache() / _digest(module) / "controlplane"
+    target = _cache() / _digest() / "controlplane"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             built = Path(scratch) / target.name
-            _compile(module, built)
+            _compile(built)
             built.replace(target)
     return target
-
-
-def release(module: Path = MODULE) -> str:
-    """The Kubernetes release that `module` pins, like `v1.37.2`."""
-    text = (module / "go.mod").read_text()
-    found = re.search(r"^\s*k8s\.io/kubernetes (v\S+)$", text, re.MULTILINE)
-    if found is None:
-        raise BuildError(f"{module / 'go.mod'}: no line that requires k8s.io/kubernetes")
-    return found[1]
 
 
 def _cache() -> Path:
@@ -54,28 +68,30 @@ def _cache() -> Path:
     return Path(root) / "karpenter-linode" / "controlplane"
 
 
-def _digest(module: Path) -> str:
+def _digest() -> str:
     """Names the binary by all that decides what it is, this file (the build's flags) included."""
+    pins = _PINS[minor_release()]
     digest = hashlib.sha256()
-    for source in (module / "go.mod", module / "go.sum", *sorted(module.glob("*.go")), Path(__file__)):
+    for source in (pins, pins.with_suffix(".sum"), *sorted(_MODULE.glob("*.go")), Path(__file__)):
         content = source.read_bytes()
         digest.update(f"{source.name}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()[:16]
 
 
-def _compile(module: Path, output: Path) -> None:
-    version = release(module)
-    major, minor, _ = version.removeprefix("v").split(".", 2)
+def _compile(output: Path) -> None:
+    version = patch_release()
+    major, minor = minor_release().split(".")
     stamps = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
     linker = " ".join(["-s", "-w", *(f"-X {_VERSION_PACKAGE}.{name}={value}" for name, value in stamps.items())])
-    # Two at a time: a compiler of Kubernetes' larger packages takes up to a gigabyte of memory.
-    command = [_go(), "build", "-p=2", "-trimpath", "-buildvcs=false", "-ldflags", linker, "-o", str(output), "."]
+    pins = f"-modfile={_PINS[minor_release()].name}"
+    # Two at a time: the compiler needs more than half a gigabyte for the largest packages of Kubernetes.
+    command = [_go(), "build", pins, "-p=2", "-trimpath", "-buildvcs=false", "-ldflags", linker, "-o", str(output), "."]
     sys.stderr.write(f"building the control plane {version}; the first time takes many minutes\n")
     environment = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"}
-    done = subprocess.run(command, cwd=module, env=environment, check=False)  # noqa: S603  # nothing in it is foreign
+    done = subprocess.run(command, cwd=_MODULE, env=environment, check=False)  # noqa: S603  # nothing in it is foreign
     if done.returncode != 0:
-        raise BuildError(f"go build failed in {module}; its messages are above")
+        raise BuildError(f"go build failed in {_MODULE}; its messages are above")
 
 
 def _go() -> str:
