@@ -1,9 +1,16 @@
-"""The Common Expression Language as Kubernetes device selectors use it. Knows nothing of devices or pods."""
+"""The Common Expression Language as Kubernetes device selectors use it.
+
+Here belong the language, its function libraries and its cost model: text in, verdict out. What a selector may name is
+said by whoever makes an ``Environment``; devices and pods are unknown here.
+
+text -> ``lexer`` -> ``parser`` (and ``macros``) -> ``checker`` -> ``fold`` -> ``emit`` -> ``Program``
+"""
 
 from karpenter_linode.cel.environment import Environment
 from karpenter_linode.cel.errors import CelError, CompileError, CostLimitExceededError, EvaluationError
 from karpenter_linode.cel.program import DEFAULT_COST_LIMIT, Clause, Program
 from karpenter_linode.cel.types import (
+    ANY,
     BOOL,
     BYTES,
     DOUBLE,
@@ -18,9 +25,10 @@ from karpenter_linode.cel.types import (
     map_of,
     object_type,
 )
-from karpenter_linode.cel.values import DefaultMap, Optional, UInt
+from karpenter_linode.cel.values import DefaultMap, Optional, UInt, make_map
 
 __all__ = [
+    "ANY",
     "BOOL",
     "BYTES",
     "DEFAULT_COST_LIMIT",
@@ -43,6 +51,7 @@ __all__ = [
     "Type",
     "UInt",
     "list_of",
+    "make_map",
     "map_of",
     "object_type",
 ]

@@ -34,12 +34,16 @@ def index_value(value: Any, key: Any) -> Any:
 
 
 def _entry(value: dict[Any, Any], key: Any) -> Any:
-    if type(key) not in (str, int, UInt, float, bool):
-        raise EvaluationError(f"unsupported key type: {kind_of(key)}")
     try:
-        return value[encode_key(key)]
+        return value[_held(key)]
     except KeyError:
         raise no_such_key(key) from None
+
+
+def _held(key: Any) -> Any:
+    if type(key) not in (str, int, UInt, float, bool):
+        raise EvaluationError(f"unsupported key type: {kind_of(key)}")
+    return encode_key(key)
 
 
 def _position(key: Any) -> int:
@@ -55,7 +59,7 @@ def optional_index(value: Any, key: Any) -> Optional:
             return NONE
         value = value.value
     if isinstance(value, dict):
-        held = encode_key(key)
+        held = _held(key)
         return Optional(value[held]) if held in value or type(value) is DefaultMap else NONE
     if isinstance(value, list | tuple):
         position = _position(key)

@@ -169,13 +169,13 @@ class Checker:
     def check_call(self, node: ast.Call) -> ast.Node:
         """A function, method or operator."""
         function = self._namespaced(node) or self._function(node.function)
-        if function is None:
-            return self._undeclared(node.function, node)
         mixed = node.function in _MIXED_ALLOWED
         self._mixed += mixed
         for index, argument in enumerate(node.arguments):
             node.arguments[index] = self._check(argument)
         self._mixed -= mixed
+        if function is None:
+            return self._undeclared(node.function, node)
         node.function = function.name
         self._resolve(node, function)
         return node

@@ -123,6 +123,8 @@ class Program:
             raise
         except RecursionError:
             raise EvaluationError("expression is nested too deeply to be evaluated here") from None
+        except UnicodeError:
+            raise EvaluationError("a string has lone surrogates in it") from None
         if frame[0] > frame[1]:
             raise CostLimitExceededError
         if self._must_be_bool and value is not True and value is not False:
