@@ -150,7 +150,7 @@ def every_result(row: dict[str, Any]) -> Iterator[dict[str, list[list[str]]]]:
                     for chosen in itertools.combinations(names, size)
                 ]
             )
-        per_claim.append([sum(parts, []) for parts in itertools.product(*options)])
+        per_claim.append([list(itertools.chain(*parts)) for parts in itertools.product(*options)])
     for chosen in itertools.product(*per_claim):
         yield {claim["metadata"]["name"]: result for claim, result in zip(row["input"]["claims"], chosen, strict=True)}
 

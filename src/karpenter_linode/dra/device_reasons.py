@@ -98,7 +98,7 @@ def _not_selected(placed: PlacedSelector, candidate: Candidate) -> _Finding | No
             return None
         clauses = placed.selector.explain(candidate.shape)
     except EvaluationError as error:
-        return _Finding("dra-selector-error", f"{placed.place} fails: {_with_feature(error.message)}")
+        return _Finding("dra-selector-error", f"{placed.place} fails: {with_feature(error.message)}")
     clause = next((item for item in clauses if item.outcome == "false"), None)
     if clause is None:
         return _Finding("dra-selector", f"{placed.place} is false")
@@ -115,7 +115,8 @@ def _last_name(expression: str) -> str:
     return found[1] if found else expression
 
 
-def _with_feature(message: str) -> str:
+def with_feature(message: str) -> str:
+    """A selector's failure, with the feature behind the key that is missing where it cannot be predicted."""
     found = _MISSING_KEY.search(message)
     feature = feature_of_attribute(found[1]) if found else None
     return f"{message}; predicted devices cannot promise {feature}" if feature else message

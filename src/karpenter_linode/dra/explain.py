@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.cel import CompileError
-from karpenter_linode.dra.device_reasons import device_reasons
+from karpenter_linode.dra.device_reasons import device_reasons, with_feature
 from karpenter_linode.dra.joint_reasons import joint_reasons
 from karpenter_linode.dra.view import compile_failure
 from karpenter_linode.model.reason import Reason
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from karpenter_linode.dra.allocation import ClaimAllocation, Target
     from karpenter_linode.dra.errors import AllocationError
+    from karpenter_linode.dra.pools import Pool
     from karpenter_linode.dra.prepare import Alternative, PreparedClaim
     from karpenter_linode.dra.view import Usage, View
     from karpenter_linode.model.requirements import Requirements
@@ -98,37 +99,53 @@ def refusal(
         requirements: what the place must meet.
         error: what ended the search, if it ended early.
     """
-    several = sum(len(claim.spec.requests) for claim in claims) > 1
     if error is not None:
         message = error.message if len(claims) > 1 else error.detail
-        return Reason(error.code, message, facts=error.facts)
+        return Reason(error.code, with_feature(message), facts=error.facts)
     asked = sum(_least(view, claim) for claim in claims)
-    offered = len(view.candidates)
-    facts = (("predicted" if _all_predicted(view) else "devices", str(offered)), ("asked", str(asked)))
+    facts = (("predicted" if _all_predicted(view) else "devices", str(len(view.candidates))), ("asked", str(asked)))
+    wanting = _wanting(claims, view, usage, requirements)
+    code, message, children = _shortage(claims, view, asked, wanting)
+    if code == "dra-no-combination":
+        children = joint_reasons(claims, view, usage)
+    return Reason(code, f"{_offer(view)}{message}", facts=facts, children=(*children, *map(_broken, view.broken)))
+
+
+def _wanting(
+    claims: Sequence[PreparedClaim], view: View, usage: Usage, requirements: Requirements
+) -> tuple[Reason, ...]:
+    """The requests that cannot be served even alone, with every alternative."""
     wanting: list[Reason] = []
     for claim in claims:
         for request in claim.spec.requests:
             reasons = [_alternative(view, usage, requirements, item) for item in request.alternatives]
-            if all(reason is not None for reason in reasons):
-                found = [reason for reason in reasons if reason is not None]
+            found = [reason for reason in reasons if reason is not None]
+            if len(found) == len(reasons):
                 wanting.extend(_named(claim, found) if len(claims) > 1 else found)
-    offer = _offer(view)
+    return tuple(wanting)
+
+
+def _shortage(
+    claims: Sequence[PreparedClaim], view: View, asked: int, wanting: tuple[Reason, ...]
+) -> tuple[str, str, tuple[Reason, ...]]:
+    """Code, text after the offer, and children of what is missing."""
+    several = sum(len(request.alternatives) for claim in claims for request in claim.spec.requests) > 1
+    below = wanting[0].children if len(wanting) == 1 and not several else wanting
     if not view.candidates:
-        return Reason("dra-no-device", offer, facts=facts)
-    if asked > offered:
-        children = tuple(wanting) if several or len(wanting) != 1 else wanting[0].children
-        return Reason("dra-too-few-devices", f"{offer}, {asked} asked", facts=facts, children=children)
+        return "dra-no-device", "", ()
+    if asked > len(view.candidates):
+        return "dra-too-few-devices", f", {asked} asked", below
     if len(wanting) == 1 and not several:
-        only = wanting[0]
-        return Reason(only.code, f"{offer}, {only.message}", facts=facts, children=only.children)
+        return wanting[0].code, f", {wanting[0].message}", below
     if wanting:
-        names = ", ".join(reason.subject for reason in wanting)
-        return Reason("dra-no-device", f"{offer}, too few for {names}", facts=facts, children=tuple(wanting))
-    children = joint_reasons(claims, view, usage)
-    message = f"{offer}; each request could be served, but not all of them together"
-    if not several:
-        message = f"{offer}; no {asked} of those that match go together"
-    return Reason("dra-no-combination", message, facts=facts, children=children)
+        return "dra-no-device", f", too few for {', '.join(reason.subject for reason in wanting)}", below
+    if several:
+        return "dra-no-combination", "; each request could be served, but not all of them together", ()
+    return "dra-no-combination", f"; no {asked} of those that match go together", ()
+
+
+def _broken(pool: Pool) -> Reason:
+    return Reason("dra-pool-unusable", f"{pool.state}: {pool.detail}", subject=f"pool {pool.key[0]}/{pool.key[1]}")
 
 
 def _alternative(view: View, usage: Usage, requirements: Requirements, alternative: Alternative) -> Reason | None:

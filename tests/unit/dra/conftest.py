@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,7 +11,6 @@ from karpenter_linode.catalog import predict
 from karpenter_linode.dra import Allocation, Allocator, Target
 from karpenter_linode.model import codec
 from karpenter_linode.model.instance_type import DynamicResources, InstanceType
-from karpenter_linode.model.reason import Reason
 from karpenter_linode.model.requirements import Requirements
 from karpenter_linode.model.resource import (
     AttributeBinding,
@@ -23,6 +22,9 @@ from karpenter_linode.model.resource import (
     ResourceSlice,
     ResourceSliceTemplate,
 )
+
+if TYPE_CHECKING:
+    from karpenter_linode.model.reason import Reason
 
 DRIVER = "gpu.nvidia.com"
 

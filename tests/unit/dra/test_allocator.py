@@ -176,7 +176,7 @@ class TestAll:
 
 
 @pytest.mark.parametrize(("counts", "fits"), [((32,), True), ((16, 16), True), ((33,), False), ((16, 17), False)])
-def test_a_claim_holds_32_devices(b: Any, counts: tuple[int, ...], fits: bool) -> None:
+def test_a_claim_holds_32_devices(b: Any, counts: tuple[int, ...], *, fits: bool) -> None:
     allocator = b.allocator(b.slice_of(gpus(b, 40), node="n1"))
     item = b.claim("c", *(b.exactly(f"r{index}", count=count) for index, count in enumerate(counts)))
     found = allocator.allocate(b.node(), [item], explain=True)

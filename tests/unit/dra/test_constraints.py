@@ -50,7 +50,7 @@ def test_a_different_value_or_a_missing_attribute_is_refused(b: Any) -> None:
         ({"ints": []}, {"ints": []}, False),
     ],
 )
-def test_values_are_compared_within_their_kind(b: Any, left: Any, right: Any, equal: bool) -> None:
+def test_values_are_compared_within_their_kind(b: Any, left: Any, right: Any, *, equal: bool) -> None:
     assert isinstance(allocate(b, [left, right], MATCH, b.exactly(count=2)), Allocation) is equal
 
 

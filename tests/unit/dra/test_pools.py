@@ -88,7 +88,7 @@ def test_a_slice_without_any_selection_is_out_of_reach(b: Any) -> None:
         ([[]], False),
     ],
 )
-def test_any_term_suffices_and_all_its_expressions_must_hold(b: Any, terms: list[Any], reached: bool) -> None:
+def test_any_term_suffices_and_all_its_expressions_must_hold(b: Any, terms: list[Any], *, reached: bool) -> None:
     found = pool(b.slice_of([b.device("d")], **selector(*terms)))
     assert (found is not None) is reached
 
