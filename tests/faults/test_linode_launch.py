@@ -209,6 +209,76 @@ def test_tags_that_show_late_never_give_one_instance_to_two(
     linode_story(story, tier=tier)
 
 
+def test_an_instance_whose_tag_does_not_show_yet_is_not_given_to_the_next_node_claim(
+    linode_story: Callable[..., Any],
+) -> None:
+    async def story(lab: Any) -> None:
+        lab.faults.tag_reads_until_visible = 12
+        provider = await lab.provider()
+        first = asyncio.ensure_future(until_launched(lab, provider, lab.claim("a")))
+        await lab.clock.sleep(8)
+        assert not first.done()
+        second = await until_launched(lab, provider, lab.claim("b"))
+        assert (await first).provider_id != second.provider_id
+        assert len(lab.machines()) == 2
+
+    linode_story(story)
+
+
+def test_a_node_claim_comes_back_to_the_instance_that_was_set_aside_for_it(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> None:
+        lab.options = replace(lab.options, create_deadline=8)
+        lab.faults.tag_reads_until_visible = 30
+        provider = await lab.provider()
+        with pytest.raises(CreateError, match="timed out verifying tags on instance"):
+            await provider.create(lab.claim("a"))
+        await until_launched(lab, provider, lab.claim("a"))
+        await lab.clock.sleep(300)
+        assert len(lab.machines()) == 1
+
+    linode_story(story)
+
+
+def test_a_member_that_somebody_claims_in_the_last_moment_is_left_to_them(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> None:
+        provider = await lab.provider()
+        await provider.create(lab.claim("a"))
+        await lab.client().update_pool(lab.cluster_id, lab.pools[0].id, {"count": 2})
+        await lab.clock.sleep(30)
+        spare = next(machine for machine in lab.machines() if not machine.tags)
+        reads = 0
+
+        def take_it(method: str, path: str) -> None:
+            nonlocal reads
+            reads += (method, path) == ("GET", f"/linode/instances/{spare.id}")
+            if reads == 3 and not spare.tags:  # two views show it free, then the claim reads it
+                spare.tags = ("karpenter.sh/nodeclaim=foreign",)
+
+        lab.faults.before_call = take_it
+        launched = await provider.create(lab.claim("b"))
+        assert launched.provider_id != f"linode://{spare.id}"
+        assert "karpenter.sh/nodeclaim=foreign" in spare.tags
+
+    linode_story(story)
+
+
+def test_a_node_claim_stays_with_the_plan_that_may_have_been_bought_for_it(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> None:
+        lab.options = replace(lab.options, create_deadline=20, availability_ttl=0)
+        provider = await lab.provider()
+        claim = lab.claim("a", ("g6-standard-2", "g6-standard-4"))
+        lab.faults.lose_answer("POST", POOLS)
+        lab.faults.fail("GET", POOLS, 503, times=40, skip=2)
+        with pytest.raises(CloudError):
+            await provider.create(claim)
+        lab.faults.rules.clear()
+        lab.faults.unavailable.add(("g6-standard-2", "us-ord"))
+        assert (await provider.create(claim)).instance_type == "g6-standard-2"
+        assert len(lab.machines()) == 1
+
+    linode_story(story)
+
+
 def test_sold_out_on_creation_marks_that_plan_only_and_the_next_is_taken(linode_story: Callable[..., Any]) -> None:
     async def story(lab: Any) -> Any:
         plans = ("g2-gpu-rtx4000a1-s", "g2-gpu-rtx4000a1-m")

@@ -70,8 +70,6 @@ class Deletion:
                 return
             if max(len(fresh.nodes), fresh.count) > 1:
                 await client.delete_node(cluster.id, node)
-            elif self._lane(_identity(pool)).is_waiting:
-                self._tools.logger.debug("last member stays until the pool has grown", instance=instance.id)
             else:
                 await client.delete_pool(cluster.id, pool.id)
         except LinodeNotFoundError:

@@ -60,11 +60,6 @@ class PoolLane:
         self._last_error: CloudError | None = None
         self._server_errors = 0
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether any NodeClaim waits here."""
-        return bool(self._waiters)
-
     async def obtain(self, node_claim: NodeClaim, template: PoolTemplate) -> LinodeInstance:
         """An instance that serves the NodeClaim; called again after an error, it goes on where it was.
 

@@ -217,13 +217,41 @@ def test_an_enterprise_node_that_its_pool_does_not_list_yet_can_be_deleted(linod
     linode_story(story, tier="enterprise")
 
 
-def test_the_last_node_is_not_taken_with_the_pool_while_a_node_claim_waits_for_it(
+@pytest.mark.parametrize("head_start", [0, 0.1, 0.2, 0.3, 0.5, 0.8, 1.5, 3])
+def test_the_deletion_of_the_last_node_and_a_growth_of_its_pool_do_not_meet(
     linode_story: Callable[..., Any],
+    head_start: float,
 ) -> None:
-    async def story(lab: Any) -> Any:
+    """However slow the deletion of the pool is, it never takes a node that was bought meanwhile."""
+
+    async def story(lab: Any) -> None:
         provider = await lab.provider()
         first = await provider.create(lab.claim("a"))
-        second, _ = await asyncio.gather(provider.create(lab.claim("b")), provider.delete(first.provider_id))
+        lab.faults.fail("DELETE", "/lke/.*", 503, times=3)
+        creation = asyncio.ensure_future(provider.create(lab.claim("b")))
+        await lab.clock.sleep(head_start)
+        await provider.delete(first.provider_id)
+        second = await creation
+        await _gone(lab, provider, first.provider_id)
+        await lab.clock.sleep(120)
+        assert [f"linode://{machine.id}" for machine in lab.machines()] == [second.provider_id]
+
+    linode_story(story)
+
+
+@pytest.mark.parametrize("head_start", [0, 0.1, 0.2, 0.3, 0.5, 0.8, 1.5, 3])
+def test_a_growth_that_comes_while_the_last_node_is_deleted_waits_for_it(
+    linode_story: Callable[..., Any],
+    head_start: float,
+) -> None:
+    async def story(lab: Any) -> None:
+        provider = await lab.provider()
+        first = await provider.create(lab.claim("a"))
+        lab.faults.fail("DELETE", "/lke/.*", 503, times=3)
+        deletion = asyncio.ensure_future(provider.delete(first.provider_id))
+        await lab.clock.sleep(head_start)
+        second = await provider.create(lab.claim("b"))
+        await deletion
         await _gone(lab, provider, first.provider_id)
         await lab.clock.sleep(120)
         assert [f"linode://{machine.id}" for machine in lab.machines()] == [second.provider_id]

@@ -62,7 +62,9 @@ class Machine:
         return self.tags
 
     def write_tags(self, tags: tuple[str, ...], reads_until_visible: int) -> None:
-        """Replace all tags."""
+        """Replace all tags; a repeated write doesn't make the first one later."""
+        if tags == self.coming_tags:
+            return
         self.coming_tags, self.reads_until_visible = tags, reads_until_visible
         if reads_until_visible == 0:
             self.tags, self.coming_tags = tags, None
