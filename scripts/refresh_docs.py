@@ -11,6 +11,7 @@ this writes.
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import shlex
@@ -36,8 +37,9 @@ def shown(mark: str) -> str:
     done = subprocess.run(  # noqa: S603 - commands from our own pages
         [sys.executable, "-m", "karpenter_linode.cli", *shlex.split(command)],
         cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     lines = [line for line in done.stdout.splitlines() if not any(word in line for word in skipped)]

@@ -10,6 +10,8 @@ from karpenter_linode.explain.text import Line, names
 if TYPE_CHECKING:
     from karpenter_linode.model.reason import Reason
 
+# A NodeClaim that was only tried has no name yet; the solver's stand-in for one says nothing to people.
+_UNNAMED: Final = "NodeClaim hostname-placeholder-"
 _FOR_MACHINES: Final = frozenset({"count"})  # how many refusals a node sums up: its subject tells that already
 
 
@@ -65,6 +67,8 @@ def _told(subjects: list[str], message: str) -> bool:
 
 def _joined(subjects: list[str]) -> str:
     """``plan a`` and ``plan b`` as ``plans a, b``."""
+    if subjects[0].startswith(_UNNAMED):
+        return "a new NodeClaim"
     first, _, _ = subjects[0].partition(" ")
     if len(subjects) > 1 and all(subject.startswith(f"{first} ") for subject in subjects):
         return f"{len(subjects)} {first}s {names([subject[len(first) + 1 :] for subject in subjects])}"

@@ -80,5 +80,12 @@ def test_a_child_that_repeats_its_parents_message_only_says_who_it_is_about() ->
     ]
 
 
+def test_a_node_claim_that_was_only_tried_is_not_named() -> None:
+    assert (
+        headline(Reason("x", "too small", subject="NodeClaim hostname-placeholder-0001"))
+        == "a new NodeClaim: too small"
+    )
+
+
 def test_a_number_inside_another_number_does_not_count_as_said() -> None:
     assert headline(Reason("x", "16 asked", facts=(("left", "6"),))) == "16 asked (left 6)"

@@ -62,7 +62,7 @@ SOLUTIONS = {
 
 @pytest.mark.parametrize("name", SOLUTIONS)
 @pytest.mark.parametrize("explain", [False, True], ids=["short", "explained"])
-def test_text(name: str, explain: bool, snapshot: SnapshotAssertion) -> None:  # noqa: FBT001 - a parameter of the test
+def test_text(name: str, explain: bool, snapshot: SnapshotAssertion) -> None:
     lines = solution_lines(SOLUTIONS[name], explain=explain)
     assert "\n".join(f"{line.kind:6}|{line.text}" for line in lines) == snapshot
 
