@@ -135,8 +135,8 @@ def _step(node: ast.Node) -> tuple[ast.Node, str | None] | None:
         return node.operand, node.name
     if isinstance(node, ast.Call) and node.function == ast.INDEX:
         key = node.arguments[1]
-        known = isinstance(key, ast.Literal_) and not key.failure and not key.cost and type(key.value) is str
-        return node.arguments[0], key.value if isinstance(key, ast.Literal_) and known else None
+        known = isinstance(key, ast.Constant) and not key.failure and not key.cost and type(key.value) is str
+        return node.arguments[0], key.value if isinstance(key, ast.Constant) and known else None
     return None
 
 

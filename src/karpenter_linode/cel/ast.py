@@ -34,7 +34,7 @@ class Node(Struct, eq=False, kw_only=True):
     type: Type = DYN
 
 
-class Literal_(Node, kw_only=True):  # noqa: N801 - typing has the plain name
+class Constant(Node, kw_only=True):
     """A constant: written as such, or the outcome of folding.
 
     Args:

@@ -107,7 +107,7 @@ class Checker:
         self._seen.append(node)
         return node
 
-    def check_literal(self, node: ast.Literal_) -> ast.Node:
+    def check_literal(self, node: ast.Constant) -> ast.Node:
         """A constant."""
         node.type = _LITERALS[type(node.value)]
         return node
@@ -132,7 +132,7 @@ class Checker:
         message = f"undeclared reference to '{name}' (in container '{self._scope.container}')"
         if self._checked:
             raise self._error(message, node)
-        return ast.Literal_(failure=message, start=node.start, end=node.end, position=node.position, type=DYN)
+        return ast.Constant(failure=message, start=node.start, end=node.end, position=node.position, type=DYN)
 
     def check_select(self, node: ast.Select) -> ast.Node:
         """A field selection, or the test for one."""
@@ -289,21 +289,21 @@ class Checker:
             return self._undeclared(node.name, node)
         for entry in node.entries:
             self._check(entry.value)
-            name = entry.key.value if isinstance(entry.key, ast.Literal_) else ""
+            name = entry.key.value if isinstance(entry.key, ast.Constant) else ""
             if declared.field(name) is None:
                 self._complain(f"undefined field '{name}'", entry.key)
         failure = f"unknown type '{node.name}': objects of this kind come from outside and cannot be written"
-        return ast.Literal_(failure=failure, start=node.start, end=node.end, position=node.position, type=declared)
+        return ast.Constant(failure=failure, start=node.start, end=node.end, position=node.position, type=declared)
 
     def _well_known(self, node: ast.MessageLiteral, fields: Mapping[str, object]) -> ast.Node:
         """A message with a value of its own: a call with the fields as arguments, in their order."""
         start, end, position = node.start, node.end, node.position
         given: dict[str, ast.Node] = {
-            name: ast.Literal_(value=default, start=start, end=end, position=position)
+            name: ast.Constant(value=default, start=start, end=end, position=position)
             for name, default in fields.items()
         }
         for entry in node.entries:
-            name = entry.key.value if isinstance(entry.key, ast.Literal_) else ""
+            name = entry.key.value if isinstance(entry.key, ast.Constant) else ""
             if name not in fields or entry.optional:
                 self._complain(f"undefined field '{name}'", entry.key)
             given[name] = entry.value
@@ -318,7 +318,8 @@ class Checker:
         """A comprehension macro."""
         node.range = self._check(node.range)
         key, element = self._range_types(node.range)
-        kinds = (key, element) if len(node.variables) == 2 else (key if node.range.type.name == "map" else element,)  # noqa: PLR2004
+        single = key if node.range.type.name == "map" else element
+        kinds = (key, element) if len(node.variables) > 1 else (single,)
         with self._scope.local(node.variables, kinds) as slots:
             node.slots = slots
             if node.condition is not None:
@@ -425,7 +426,7 @@ def _shown(kind: Type) -> str:
 
 
 _CHECKS: Final[Mapping[type[ast.Node], Callable[[Checker, Any], ast.Node]]] = {
-    ast.Literal_: Checker.check_literal,
+    ast.Constant: Checker.check_literal,
     ast.Ident: Checker.check_ident,
     ast.Select: Checker.check_select,
     ast.Call: Checker.check_call,

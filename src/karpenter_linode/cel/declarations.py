@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
 
 from msgspec import Struct
 
@@ -152,19 +152,24 @@ class Library(NamedTuple):
     types: tuple[Type, ...] = ()
 
 
+class Aspects(TypedDict, total=False):
+    """The aspects of an overload that most do without; see ``Overload``."""
+
+    cost: int | Callable[..., int]
+    estimate: Estimator | None
+    folding: Folding
+    check: LiteralCheck | None
+
+
 def method(
     overload_id: str,
     params: tuple[Type, ...],
     result: Type,
     implementation: Callable[..., Any],
-    *,
-    cost: int | Callable[..., int] = 1,
-    estimate: Estimator | None = None,
-    folding: Folding = "never",
-    check: LiteralCheck | None = None,
+    **aspects: Unpack[Aspects],
 ) -> Overload:
     """An overload written ``receiver.name(...)``; the receiver is the first parameter."""
-    return Overload(overload_id, params, result, implementation, True, cost, estimate, folding, check)  # noqa: FBT003
+    return Overload(overload_id, params, result, implementation, member=True, **aspects)
 
 
 def function(
@@ -172,11 +177,7 @@ def function(
     params: tuple[Type, ...],
     result: Type,
     implementation: Callable[..., Any],
-    *,
-    cost: int | Callable[..., int] = 1,
-    estimate: Estimator | None = None,
-    folding: Folding = "never",
-    check: LiteralCheck | None = None,
+    **aspects: Unpack[Aspects],
 ) -> Overload:
     """An overload written ``name(...)``."""
-    return Overload(overload_id, params, result, implementation, False, cost, estimate, folding, check)  # noqa: FBT003
+    return Overload(overload_id, params, result, implementation, **aspects)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from karpenter_linode.cel.types import Type
 
 
+_BINARY: Final = 2
+
+
 class Emitter:
     """Compiles checked and folded trees.
 
@@ -53,12 +56,12 @@ class Emitter:
             return _direct(node.overloads[0], arguments)
         function = self._functions[node.function]
         constant = node.arguments[-1]
-        if len(arguments) == 2 and isinstance(constant, ast.Literal_) and not constant.failure:  # noqa: PLR2004
+        if len(arguments) == _BINARY and isinstance(constant, ast.Constant) and not constant.failure:
             return _dispatched_constant(function, arguments[0], constant, member=node.member)
         return _dispatched(function, arguments, member=node.member)
 
 
-def _emit_literal(node: ast.Literal_, _emit: Emit) -> Code:
+def _emit_literal(node: ast.Constant, _emit: Emit) -> Code:
     value, cost = node.value, node.cost
     if node.failure:
         return failing(node.failure, cost)
@@ -89,7 +92,7 @@ def _direct(overload: Overload, arguments: tuple[Code, ...]) -> Code:
             return implementation(only(frame))
 
         return unary
-    if len(arguments) == 2:  # noqa: PLR2004
+    if len(arguments) == _BINARY:
         left, right = arguments
 
         def binary(frame: Frame) -> Any:
@@ -127,7 +130,7 @@ def _dispatched(function: Function, arguments: tuple[Code, ...], *, member: bool
     return call
 
 
-def _dispatched_constant(function: Function, argument: Code, constant: ast.Literal_, *, member: bool) -> Code:
+def _dispatched_constant(function: Function, argument: Code, constant: ast.Constant, *, member: bool) -> Code:
     """A call on something unknown and a constant, such as ``x.isGreaterThan(semver("1.0.0"))``."""
     value = constant.value
     known: dict[type, tuple[Callable[..., Any], int]] = {}
@@ -160,7 +163,7 @@ _OPERATORS: Final[Mapping[str, Callable[[ast.Call, Callable[[ast.Node], Code]], 
     ast.OPTIONAL_INDEX: emit_index,
 }
 _EMITTERS: Final[Mapping[type[ast.Node], Callable[[Any, Callable[[ast.Node], Code]], Code]]] = {
-    ast.Literal_: _emit_literal,
+    ast.Constant: _emit_literal,
     ast.Ident: emit_ident,
     ast.Select: emit_select,
     ast.Logic: emit_logic,

@@ -66,7 +66,7 @@ class _Estimator:
 
     def visit(self, node: ast.Node) -> _Facts:
         match node:
-            case ast.Literal_():
+            case ast.Constant():
                 return _Facts(_ZERO, _literal_size(node))
             case ast.Ident():
                 return self._ident(node)
@@ -163,7 +163,7 @@ class _Estimator:
         if element is None and facts.path and self._hint:
             found = self._hint((*facts.path, "@items"))
             element = Range(*found) if found else None
-        constant = node.value if isinstance(node, ast.Literal_) else None
+        constant = node.value if isinstance(node, ast.Constant) else None
         return Argument(self._size_or_unknown(node, facts), element or UNKNOWN, node.type, constant)
 
     def _aggregate(self, node: ast.ListLiteral | ast.MapLiteral) -> _Facts:
@@ -219,7 +219,7 @@ def _of_overload(overload: Overload, arguments: tuple[Argument, ...]) -> Estimat
     return Estimate(_fixed(overload.cost) if isinstance(overload.cost, int) else ONE)
 
 
-def _literal_size(node: ast.Literal_) -> Range:
+def _literal_size(node: ast.Constant) -> Range:
     return _fixed(len(node.value)) if isinstance(node.value, str | bytes) else ONE
 
 

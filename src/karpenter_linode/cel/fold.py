@@ -74,9 +74,9 @@ def _fold_call(node: ast.Call, text: str) -> ast.Node:
     if not foldings:
         return node
     eager = foldings == {"eager"} and not any(
-        argument.lazy for argument in node.arguments if isinstance(argument, ast.Literal_)
+        argument.lazy for argument in node.arguments if isinstance(argument, ast.Constant)
     )
-    made = ast.Literal_(start=node.start, end=node.end, position=node.position, type=node.type, lazy=not eager)
+    made = ast.Constant(start=node.start, end=node.end, position=node.position, type=node.type, lazy=not eager)
     made.cost = sum(_cost(argument) for argument in node.arguments)
     try:
         overload = Function(node.function, node.overloads).select(tuple(values), member=node.member)
@@ -93,8 +93,8 @@ def _fold_call(node: ast.Call, text: str) -> ast.Node:
 def _empty_membership(node: ast.Call) -> ast.Node:
     """Nothing is in an empty list, whatever else might be wrong with it."""
     many = node.arguments[-1] if node.arguments else None
-    if node.function == "@in" and isinstance(many, ast.Literal_) and many.value == [] and not many.failure:
-        return ast.Literal_(value=False, start=node.start, end=node.end, position=node.position, type=node.type)
+    if node.function == "@in" and isinstance(many, ast.Constant) and many.value == [] and not many.failure:
+        return ast.Constant(value=False, start=node.start, end=node.end, position=node.position, type=node.type)
     return node
 
 
@@ -108,8 +108,8 @@ def _constant_aggregate(
     values = _constants(parts)
     if values is None:
         return node
-    lazy = any(part.lazy for part in parts if isinstance(part, ast.Literal_))
-    made = ast.Literal_(start=node.start, end=node.end, position=node.position, type=node.type, lazy=lazy)
+    lazy = any(part.lazy for part in parts if isinstance(part, ast.Constant))
+    made = ast.Constant(start=node.start, end=node.end, position=node.position, type=node.type, lazy=lazy)
     parts_cost = sum(map(_cost, parts))
     made.cost = cost + parts_cost if parts_cost else 0
     try:
@@ -124,10 +124,10 @@ def _paired(values: list[Any]) -> dict[Any, Any]:
 
 
 def _constants(nodes: list[ast.Node]) -> list[Any] | None:
-    if all(isinstance(node, ast.Literal_) and not node.failure for node in nodes):
-        return [node.value for node in nodes if isinstance(node, ast.Literal_)]
+    if all(isinstance(node, ast.Constant) and not node.failure for node in nodes):
+        return [node.value for node in nodes if isinstance(node, ast.Constant)]
     return None
 
 
 def _cost(node: ast.Node) -> int:
-    return node.cost if isinstance(node, ast.Literal_) else 0
+    return node.cost if isinstance(node, ast.Constant) else 0

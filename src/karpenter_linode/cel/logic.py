@@ -78,7 +78,7 @@ def emit_equality(node: ast.Call, emit: Emit) -> Code:
     left, right = map(emit, node.arguments)
     test = equals if node.function == "_==_" else differs
     constant = node.arguments[1]
-    if isinstance(constant, ast.Literal_) and not constant.failure and type(constant.value) is str:
+    if isinstance(constant, ast.Constant) and not constant.failure and type(constant.value) is str:
         return _equals_text(left, constant.value, test)
 
     def compare_both(frame: Frame) -> bool:
@@ -110,7 +110,7 @@ def emit_order(node: ast.Call, emit: Emit) -> Code:
     left, right = map(emit, node.arguments)
     test = _ORDER[node.function]
     constant = node.arguments[1]
-    if isinstance(constant, ast.Literal_) and not constant.failure and type(constant.value) is int:
+    if isinstance(constant, ast.Constant) and not constant.failure and type(constant.value) is int:
         return _order_int(left, constant.value, test)
 
     def order(frame: Frame) -> bool:
@@ -136,10 +136,10 @@ def emit_in(node: ast.Call, emit: Emit) -> Code:
     """``value in container``."""
     value, container = map(emit, node.arguments)
     constant = node.arguments[1]
-    if isinstance(constant, ast.Literal_) and not constant.failure and isinstance(constant.value, list):
+    if isinstance(constant, ast.Constant) and not constant.failure and isinstance(constant.value, list):
         return _in_constants(value, constant.value)
     key = node.arguments[0]
-    if isinstance(key, ast.Literal_) and not key.failure and type(key.value) is str:
+    if isinstance(key, ast.Constant) and not key.failure and type(key.value) is str:
         return _has_key(key.value, container)
 
     def member(frame: Frame) -> bool:

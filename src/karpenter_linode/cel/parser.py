@@ -12,10 +12,10 @@ from karpenter_linode.cel.ast import (
     INDEX,
     OPTIONAL_INDEX,
     Call,
+    Constant,
     Entry,
     Ident,
     ListLiteral,
-    Literal_,
     Logic,
     MapLiteral,
     MessageLiteral,
@@ -169,7 +169,7 @@ class _Parser:
     def read_constant(self, token: Token) -> Node:
         """``true``, ``false``, ``null``."""
         value = _CONSTANTS[token.kind]
-        return Literal_(value=value, start=token.offset, end=token.offset + len(token.text), position=token.offset)
+        return Constant(value=value, start=token.offset, end=token.offset + len(token.text), position=token.offset)
 
     def read_bracketed(self, token: Token) -> Node:
         """``(...)``."""
@@ -292,7 +292,7 @@ class _Parser:
             optional = self._accept("?")
             field = self.expect("name")
             self.expect(":")
-            key = Literal_(
+            key = Constant(
                 value=field.text, start=field.offset, end=field.offset + len(field.text), position=field.offset
             )
             entries.append(Entry(key, self.expression(), optional))
@@ -301,14 +301,14 @@ class _Parser:
         end = self.expect("}").offset + 1
         return MessageLiteral(name=name, entries=entries, start=node.start, end=end, position=bracket.offset)
 
-    def _literal(self, token: Token, read: Callable[[], object]) -> Literal_:
+    def _literal(self, token: Token, read: Callable[[], object]) -> Constant:
         try:
             value = read()
         except LiteralError as error:
             raise CompileError(str(error), self._text, token.offset) from error
-        return Literal_(value=value, start=token.offset, end=token.offset + len(token.text), position=token.offset)
+        return Constant(value=value, start=token.offset, end=token.offset + len(token.text), position=token.offset)
 
-    def _negative_number(self, sign: Token, number: Token) -> Literal_:
+    def _negative_number(self, sign: Token, number: Token) -> Constant:
         if number.kind == "int":
             node = self._literal(number, lambda: read_int(number.text, negative=True))
         else:

@@ -189,7 +189,7 @@ def _is_path(node: ast.Node) -> bool:
         if isinstance(node, ast.Select) and not node.test:
             node = node.operand
         elif isinstance(node, ast.Call) and node.function in (ast.INDEX, ast.OPTIONAL_INDEX):
-            if not isinstance(node.arguments[1], ast.Literal_):
+            if not isinstance(node.arguments[1], ast.Constant):
                 return False
             node = node.arguments[0]
         else:

@@ -9,6 +9,7 @@ from karpenter_linode.cel.libraries.times import format_duration, format_timesta
 from karpenter_linode.cel.values import NONE, Duration, Optional, Timestamp, UInt, decode_key
 
 _LONGEST: Final = 120
+_DEEPEST: Final = 4
 
 
 def render(value: Any) -> str:
@@ -42,10 +43,10 @@ def _render(value: Any, depth: int) -> str:
 
 def _render_container(value: Any, depth: int) -> str:
     if isinstance(value, list | tuple):
-        shown = [_render(element, depth + 1) for element in value[:_LONGEST]] if depth < 4 else ["..."]  # noqa: PLR2004
+        shown = [_render(element, depth + 1) for element in value[:_LONGEST]] if depth < _DEEPEST else ["..."]
         return f"[{', '.join(shown)}]"
     if isinstance(value, dict):
-        keys = list(value)[:_LONGEST] if depth < 4 else []  # noqa: PLR2004
+        keys = list(value)[:_LONGEST] if depth < _DEEPEST else []
         shown = [f"{_render(decode_key(key), depth + 1)}: {_render(value[key], depth + 1)}" for key in keys]
         return "{" + ", ".join(shown) + "}"
     return str(value)

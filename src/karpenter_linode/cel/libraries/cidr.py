@@ -7,7 +7,7 @@ from typing import Final
 from karpenter_linode.cel.cost import traversal
 from karpenter_linode.cel.declarations import Argument, Estimate, Library, Range, function, method
 from karpenter_linode.cel.errors import EvaluationError
-from karpenter_linode.cel.libraries.ip import IpAddress, parse_address, parse_estimate
+from karpenter_linode.cel.libraries.ip import V4, IpAddress, parse_address, parse_estimate
 from karpenter_linode.cel.relations import register_strict
 from karpenter_linode.cel.types import BOOL, CIDR, INT, IP, STRING
 from karpenter_linode.cel.values import register_kind
@@ -84,7 +84,7 @@ def _masked(network: Cidr) -> Cidr:
 def _address(family: int, number: int) -> IpAddress:
     from ipaddress import IPv4Address, IPv6Address  # noqa: PLC0415 - as in `parse_address`
 
-    made = IPv4Address(number) if family == 4 else IPv6Address(number)  # noqa: PLR2004
+    made = IPv4Address(number) if family == V4 else IPv6Address(number)
     return IpAddress(family, number, str(made))
 
 

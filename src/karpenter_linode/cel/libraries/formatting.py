@@ -190,7 +190,7 @@ def _nested(value: Any) -> str:
 def _check(arguments: list[ast.Node]) -> str | None:
     """A literal format text and a list literal must fit each other."""
     text, many = arguments
-    if not isinstance(text, ast.Literal_) or type(text.value) is not str or not isinstance(many, ast.ListLiteral):
+    if not isinstance(text, ast.Constant) or type(text.value) is not str or not isinstance(many, ast.ListLiteral):
         return None
     kinds = [element.type for element in many.elements]
     used = 0

@@ -14,6 +14,7 @@ from karpenter_linode.cel.values import register_kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+V4: Final = 4
 _LONGEST: Final = 64
 
 
@@ -30,7 +31,7 @@ class IpAddress:
     @property
     def bits(self) -> int:
         """32 or 128."""
-        return 32 if self.family == 4 else 128  # noqa: PLR2004
+        return 32 if self.family == V4 else 128
 
     def __eq__(self, other: object) -> bool:
         return type(other) is IpAddress and (other.family, other.number) == (self.family, self.number)
@@ -54,7 +55,7 @@ def parse_address(text: str) -> IpAddress:
     Raises:
         EvaluationError: it is none.
     """
-    from ipaddress import ip_address  # noqa: PLC0415 - only expressions with addresses pay for it
+    from ipaddress import IPv6Address, ip_address  # noqa: PLC0415 - only expressions with addresses pay for it
 
     if "%" in text:
         raise EvaluationError(f'IP address "{text[:_LONGEST]}" with zone value is not allowed')
@@ -64,7 +65,7 @@ def parse_address(text: str) -> IpAddress:
         raise EvaluationError(
             f'IP Address "{text[:_LONGEST]}" parse error during conversion from string: {error}'
         ) from None
-    if found.version == 6 and found.ipv4_mapped is not None:  # noqa: PLR2004
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
         raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
     return IpAddress(found.version, int(found), str(found))
 

@@ -49,7 +49,7 @@ def _check(index: int, name: str) -> Callable[[list[ast.Node]], str | None]:
 
     def check(arguments: list[ast.Node]) -> str | None:
         pattern = arguments[index]
-        if not isinstance(pattern, ast.Literal_) or type(pattern.value) is not str:
+        if not isinstance(pattern, ast.Constant) or type(pattern.value) is not str:
             return None
         compiled = _compiled(pattern.value)
         return f"invalid {name} argument: {compiled}" if isinstance(compiled, str) else None

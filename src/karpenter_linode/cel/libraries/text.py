@@ -136,7 +136,7 @@ def _quote_estimate(arguments: tuple[Argument, ...]) -> Estimate:
 
 def _split_estimate(arguments: tuple[Argument, ...]) -> Estimate:
     size = arguments[0].size
-    limit = arguments[2].constant if len(arguments) > 2 else None  # noqa: PLR2004
+    limit = arguments[2].constant if arguments[2:] else None
     most = limit if isinstance(limit, int) and limit >= 0 else size.high
     return Estimate(size.tenths(2), Range(0, most))
 

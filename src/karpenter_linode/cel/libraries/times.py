@@ -34,6 +34,7 @@ _TIMESTAMP: Final = re.compile(
 )
 _OFFSET: Final = re.compile(r"([+-]?)([0-9]{2}):([0-9]{2})")
 _MONTH_DAYS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_FEBRUARY: Final = 2
 _LONGEST: Final = 64
 
 
@@ -76,9 +77,10 @@ def parse_timestamp(text: str) -> Timestamp:
     if match is None:
         raise EvaluationError("type conversion error from 'string' to 'google.protobuf.Timestamp'")
     year, month, day, hour, minute, second = (int(match[index]) for index in range(1, 7))
-    valid = 1 <= month <= 12 and 1 <= day <= _days_in_month(year, month) and hour < 24 and minute < 60 and second < 60  # noqa: PLR2004
     offset_hours, offset_minutes = int(match[9] or "0"), int(match[10] or "0")
-    if not valid or offset_hours > 23 or offset_minutes > 59:  # noqa: PLR2004
+    clock = ((hour, 24), (minute, 60), (second, 60), (offset_hours, 24), (offset_minutes, 60))
+    dated = year >= 1 and 1 <= month <= len(_MONTH_DAYS) and 1 <= day <= _days_in_month(year, month)
+    if not dated or any(part >= end for part, end in clock):
         raise EvaluationError("type conversion error from 'string' to 'google.protobuf.Timestamp'")
     seconds = _days_from_civil(year, month, day) * _DAY + hour * 3600 + minute * 60 + second
     offset = (offset_hours * 3600 + offset_minutes * 60) * (-1 if match[8] == "-" else 1)
@@ -102,13 +104,13 @@ def _zone(offset: int) -> str:
 
 
 def _days_in_month(year: int, month: int) -> int:
-    leap = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)  # noqa: PLR2004
+    leap = month == _FEBRUARY and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     return _MONTH_DAYS[month - 1] + leap
 
 
 def _days_from_civil(year: int, month: int, day: int) -> int:
     # years begin in March here, so that the leap day is the last of its year
-    year -= month <= 2  # noqa: PLR2004
+    year -= month <= _FEBRUARY
     era, year_of_era = divmod(year, 400)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
     return era * _ERA + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - _EPOCH_DAYS
@@ -120,7 +122,7 @@ def _civil_from_days(days: int) -> tuple[int, int, int]:
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
     shifted = (5 * day_of_year + 2) // 153
     month = (shifted + 2) % 12 + 1
-    return year_of_era + era * 400 + (month <= 2), month, day_of_year - (153 * shifted + 2) // 5 + 1  # noqa: PLR2004
+    return year_of_era + era * 400 + (month <= _FEBRUARY), month, day_of_year - (153 * shifted + 2) // 5 + 1
 
 
 def _local_seconds(value: Timestamp, zone: str) -> int:
@@ -136,9 +138,9 @@ def _local_seconds(value: Timestamp, zone: str) -> int:
 
 
 def _zone_offset(seconds: int, zone: str) -> int:
-    # heavy and hardly ever needed; the time zone database is data, not a clock
-    from datetime import UTC, datetime, timedelta  # noqa: PLC0415
-    from zoneinfo import ZoneInfo  # noqa: PLC0415
+    # the time zone database is data, not a clock
+    from datetime import UTC, datetime, timedelta  # noqa: PLC0415 - heavy, and hardly ever needed
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - likewise
 
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
