@@ -15,13 +15,14 @@ setup: .venv/.installed ## make .venv from requirements.lock
 .venv/.installed: requirements.lock pyproject.toml
 	@if command -v uv >/dev/null 2>&1; then \
 	  test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) .venv; \
-	  uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock && \
+	  uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock && \
 	  uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .; \
 	else \
 	  test -x $(BIN)/python || $(PYTHON) -m venv .venv; \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock && \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; \
 	fi
+	@$(BIN)/python -m compileall -q src # so that the first start is quick, whatever PYTHONDONTWRITEBYTECODE says
 	@touch $@
 
 demo: setup ## the main job on the embedded world: a claim becomes a node, and is taken down again
