@@ -5,6 +5,7 @@ Nothing of allocation itself stands here; see ``karpenter_linode.dra`` (spec/dra
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.dra.allocation import Allocation, Target
@@ -45,6 +46,13 @@ class DeviceDesk:
         self._extended = {
             item.spec.extended_resource_name for item in problem.device_classes if item.spec.extended_resource_name
         }
+        uses = Counter(
+            f"{pod.namespace}/{entry.resource_claim_name}"
+            for pod in problem.pods
+            for entry in pod.spec.resource_claims
+            if entry.resource_claim_name
+        )
+        self._shared = {key for key, pods in uses.items() if pods > 1}
         self._allocator = Allocator(
             slices=problem.resource_slices,
             classes=problem.device_classes,
@@ -70,9 +78,8 @@ class DeviceDesk:
         claims = self.claims_of(pod)
         if isinstance(claims, Reason):
             return claims.message
-        named = {entry.resource_claim_name for entry in pod.spec.resource_claims if entry.resource_claim_name}
         return tuple(
-            claim.key if claim.name in named or claim.status.allocation is not None else codec.encode(claim.spec)
+            claim.key if claim.key in self._shared or claim.status.allocation is not None else codec.encode(claim.spec)
             for claim in claims
         )
 

@@ -145,7 +145,10 @@ class Shapes:
         meta = pod.metadata
         spec = pod.spec
         running = pod.status.phase != "Pending" and meta.uid not in self._deleting
-        claims = self._devices.shape_key(pod) if self._devices is not None and spec.resource_claims else None
+        claims = None
+        if spec.resource_claims and self._devices is not None:
+            claims = self._devices.shape_key(pod)
+            spec = msgspec.structs.replace(spec, resource_claims=())  # names of claims do not distinguish pods
         resized = self._encode(pod.status.container_statuses) if pod.status.container_statuses else b""
         volumes = meta.name if spec.volumes else ""  # names of ephemeral volumes' claims come from the pod's
         key = (meta.namespace, tuple(meta.labels.items()), self._encode(spec), running, claims, resized, volumes)
