@@ -8,7 +8,7 @@ from karpenter_linode.cluster.view import is_supported
 from karpenter_linode.controllers.effects import Done, Executor
 from karpenter_linode.controllers.reconciler import Loop, Reconciler
 from karpenter_linode.lifecycle.node_class import reconcile_node_class
-from karpenter_linode.lifecycle.node_pool import count_node_pool, reconcile_node_pool
+from karpenter_linode.lifecycle.node_pool import count_node_pool, node_pool_usage, reconcile_node_pool
 from karpenter_linode.model.karpenter import LinodeNodeClass, NodeClaim, NodePool
 
 if TYPE_CHECKING:
@@ -57,9 +57,10 @@ class NodePoolCounter(Loop):
 
     async def step(self) -> float:
         """Count every pool of ours."""
+        usage = node_pool_usage(self._runtime.state, self._runtime.now())
         for pool in self._runtime.state.all(NodePool):
             if is_supported(pool.spec.template.spec.node_class_ref):
-                await self._executor.carry_out(count_node_pool(pool, self._runtime.state, self._runtime.now()))
+                await self._executor.carry_out(count_node_pool(pool, usage.get(pool.name, {})))
         return _COUNT_EVERY
 
 

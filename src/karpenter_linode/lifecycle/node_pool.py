@@ -89,9 +89,13 @@ def _annotate(obj: NodePool | NodeClaim, annotations: dict[str, str]) -> Patch:
     return Patch(type(obj), obj.name, {"metadata": {"annotations": annotations}})
 
 
-def count_node_pool(pool: NodePool, view: View, now: datetime) -> list[Effect]:
-    """Bring a NodePool's counted resources up to date."""
-    usage = node_pool_usage(view, now).get(pool.name, {})
+def count_node_pool(pool: NodePool, usage: res.Resources) -> list[Effect]:
+    """Bring a NodePool's counted resources up to date.
+
+    Args:
+        pool: the NodePool.
+        usage: capacity of its nodes, in nano-units.
+    """
     resources: ResourceList = {
         **res.to_resource_list(dict.fromkeys(_COUNTED, 0)),
         **res.to_resource_list(usage),

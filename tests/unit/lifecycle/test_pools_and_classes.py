@@ -6,7 +6,7 @@ import pytest
 
 from karpenter_linode.lifecycle.effects import Patch, PublishEvent, Requeue
 from karpenter_linode.lifecycle.node_class import reconcile_node_class, tag_error
-from karpenter_linode.lifecycle.node_pool import count_node_pool, reconcile_node_pool
+from karpenter_linode.lifecycle.node_pool import count_node_pool, node_pool_usage, reconcile_node_pool
 from karpenter_linode.lifecycle.node_pool_validation import template_errors
 from karpenter_linode.lifecycle.patches import merge_diff
 from karpenter_linode.model import kinds
@@ -143,7 +143,7 @@ def test_usage_is_counted_with_zeros_and_without_leaving_nodes(pool: Any, claim:
     leaving = claim(
         metadata={"name": "gpu-2", "uid": "u2", "deletionTimestamp": CREATED}, status={"capacity": {"cpu": "8"}}
     )
-    (patch,) = count_node_pool(pool(), cluster(made, leaving), now)
+    (patch,) = count_node_pool(pool(), node_pool_usage(cluster(made, leaving), now)["gpu"])
     assert patch.lock == ""
     assert patch.patch["status"]["nodes"] == 1
     assert patch.patch["status"]["resources"] == {
@@ -155,9 +155,9 @@ def test_usage_is_counted_with_zeros_and_without_leaving_nodes(pool: Any, claim:
     }
 
 
-def test_an_unchanged_count_writes_nothing(pool: Any, cluster: Any, now: Any) -> None:
-    (patch,) = count_node_pool(pool(), cluster(), now)
-    assert count_node_pool(pool(status=patch.patch["status"]), cluster(), now) == []
+def test_an_unchanged_count_writes_nothing(pool: Any) -> None:
+    (patch,) = count_node_pool(pool(), {})
+    assert count_node_pool(pool(status=patch.patch["status"]), {}) == []
 
 
 def test_a_class_gets_its_finalizer_then_becomes_ready(node_class: Any, cluster: Any, now: Any) -> None:
