@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.model import labels
-from karpenter_linode.model.requirement import Requirement, from_spec, one_of
+from karpenter_linode.model.requirement import Requirement, RequirementError, exists, from_spec, one_of
 from karpenter_linode.model.requirements import EMPTY, Requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from karpenter_linode.model.core import NodeAffinity, NodeSelectorTerm, Pod, PodSpec
+    from karpenter_linode.model.requirement_spec import NodeSelectorRequirement
 
 _NEGATIVE: Final = frozenset({"NotIn", "DoesNotExist"})
 
@@ -118,7 +119,15 @@ def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
 
 def term_requirements(term: NodeSelectorTerm) -> tuple[Requirement, ...]:
     """The expressions of a term; ``matchFields`` is refused by validation and never read."""
-    return tuple(from_spec(expression) for expression in term.match_expressions)
+    return tuple(item for expression in term.match_expressions for item in read(expression))
+
+
+def read(expression: NodeSelectorRequirement) -> tuple[Requirement, ...]:
+    """An expression as written by a user: one that cannot be read is a contradiction, met by no node."""
+    try:
+        return (from_spec(expression),)
+    except RequirementError:
+        return (exists(expression.key), Requirement(expression.key))
 
 
 def _node_affinity(spec: PodSpec) -> NodeAffinity | None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from karpenter_linode.model import labels
-from karpenter_linode.model.requirement import Requirement, from_spec
-from karpenter_linode.scheduling.selection import NO_SELECTION, Selection
+from karpenter_linode.model.requirement import Requirement
+from karpenter_linode.scheduling.selection import NO_SELECTION, Selection, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -158,7 +158,7 @@ def _volume_terms(volume: PersistentVolume) -> tuple[Selection, ...]:
     for term in required.node_selector_terms:
         expressions = [item for item in term.match_expressions if not (local and item.key == labels.HOSTNAME)]
         if term.match_expressions:
-            terms.append(Selection(from_spec(item) for item in expressions))
+            terms.append(Selection(part for item in expressions for part in read(item)))
     return tuple(terms)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from karpenter_linode.model import labels
 from karpenter_linode.model.meta import is_true
 from karpenter_linode.model.reason import Reason
+from karpenter_linode.model.requirement import RequirementError
 from karpenter_linode.model.requirements import Requirements
 from karpenter_linode.scheduling.daemons import daemons_of
 from karpenter_linode.scheduling.devices import DeviceDesk
@@ -106,6 +107,8 @@ class World:
                 self.note("deleting-pool", "the NodePool is being deleted", subject)
             elif pool.status.conditions and not is_true(pool.status.conditions, "Ready"):
                 self.note("pool-not-ready", "ignoring nodepool, not ready", subject)
+            elif (error := _unreadable(pool)) is not None:
+                self.note("pool-invalid", f"invalid value: {error} in requirements, restricted", subject)
             else:
                 usable.append(pool)
         return tuple(sorted(usable, key=lambda item: -(item.spec.weight or 0)))  # stable: ties by name descending
@@ -165,6 +168,14 @@ class World:
             node.view.node.name for node in self.existing.nodes if node.view.node is not None and node.view.initialized
         )
         return DeviceDesk(self.problem, initialized)
+
+
+def _unreadable(pool: NodePool) -> RequirementError | None:
+    try:
+        template_requirements(pool)
+    except RequirementError as error:
+        return error
+    return None
 
 
 def _by_node(pods: tuple[Pod, ...]) -> dict[str, list[Pod]]:

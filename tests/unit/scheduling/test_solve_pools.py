@@ -255,3 +255,15 @@ def test_a_tolerated_taint_is_on_the_claim(make: Any) -> None:
     (claim,) = make.solve([pod], [make.pool(taints=[taint])]).new_node_claims
     assert [str(item) for item in claim.node_claim.spec.taints] == ["t:NoExecute"]
     assert Toleration("t", "Exists") in pod.spec.tolerations
+
+
+def test_a_preference_that_cannot_be_read_is_given_up_and_harms_nobody(make: Any) -> None:
+    preferred = [(1, [("kubernetes.io/os", "Gt", ["many"])])]
+    solution = make.solve([make.pod(affinity=affinity(preferred=preferred)), make.pod()])
+    assert solution.unplaced == ()
+
+
+def test_a_pool_that_cannot_be_read_is_left_out_with_a_note(make: Any) -> None:
+    solution = make.solve([make.pod()], [make.pool("bad", requirements=[("a", "Gt", "x")]), make.pool("good")])
+    assert [note.code for note in solution.notes] == ["pool-invalid"]
+    assert [claim.node_pool for claim in solution.new_node_claims] == ["good"]
