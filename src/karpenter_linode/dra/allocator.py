@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from karpenter_linode.dra import explain as why
 from karpenter_linode.dra.allocation import Allocation, ClaimAllocation, Target
 from karpenter_linode.dra.answer import Answer
@@ -14,6 +16,7 @@ from karpenter_linode.dra.cluster import PublishedDevices
 from karpenter_linode.dra.errors import AllocationError
 from karpenter_linode.dra.features import ALL_FEATURES, Features
 from karpenter_linode.dra.given import Wanted, wanted
+from karpenter_linode.dra.hints import hints
 from karpenter_linode.dra.in_use import NOBODY, in_use
 from karpenter_linode.dra.known import KnownClaim, KnownClaims
 from karpenter_linode.dra.ledger import Ledger
@@ -75,7 +78,7 @@ class Allocator:
         self._steps = steps
         self._ledger = Ledger()
         self._claims: dict[str, ClaimAllocation] = {}
-        self._names_of: dict[int, tuple[tuple[InstanceType, ...], tuple[str, ...]]] = {}
+        self._names_of: dict[str, tuple[tuple[InstanceType, ...], tuple[str, ...]]] = {}
         self._explained: dict[Hashable, Reason] = {}
 
     def allocate(
@@ -86,8 +89,9 @@ class Allocator:
         Args:
             target: where.
             claims: the pod's claims in the pod's order; a claim listed twice counts once.
-            explain: on refusal, work out the whole tree of reasons: per instance type, request and device. Costly,
-                and never needed while other places are still to be tried.
+            explain: on refusal, work out the whole tree of reasons: per instance type, request and device, with the
+                clause that alone stands in the way where there is one (facts ``hint``). Costly, and never needed while
+                other places are still to be tried.
 
         Returns:
             What the claims would get, or why they cannot get it here. Without ``explain`` the Reason has no children.
@@ -107,6 +111,9 @@ class Allocator:
         found, certain = self._find(target, known, explain=explain)
         if certain and refused is not None and isinstance(found, Reason):
             refused[place] = why.no_instance_type(target)
+        if explain and isinstance(found, Reason) and found.children:
+            lines = hints(claims, found, lambda changed: self.allocate(target, changed))
+            return structs.replace(found, facts=tuple(("hint", line) for line in lines))
         return found
 
     def commit(self, allocation: Allocation) -> None:
@@ -159,11 +166,11 @@ class Allocator:
 
     def _names(self, target: Target) -> tuple[str, ...]:
         types = target.instance_types
-        found = self._names_of.get(id(types))
-        if found is None:
+        known = self._names_of.get(target.id)
+        if known is None or known[0] is not types:
             names = tuple([item.name for item in types]) or ("",)
-            found = self._names_of[id(types)] = (types, names)
-        return found[1]
+            known = self._names_of[target.id] = (types, names)
+        return known[1]
 
     # --- one search for each instance type -------------------------------------------------------------------------
 

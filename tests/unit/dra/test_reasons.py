@@ -149,3 +149,16 @@ def test_the_step_bound_is_told(b: Any) -> None:
     allocator = b.allocator(b.slice_of(devices, node="n1"), steps=20)
     text = b.tree(allocator.allocate(b.node(), [item], explain=True))
     assert "the device search gave up after 20 tried devices without an answer" in text
+
+
+def test_the_one_clause_in_the_way_is_offered(b: Any) -> None:
+    clause = f"{C}.memory.compareTo(quantity('24Gi')) >= 0"
+    item = b.claim("c", b.exactly("gpu", f"{A}.type == 'gpu' && {clause}"))
+    found = refuse(b, item, b.gpu_plan(), b.gpu_plan("g2-gpu-rtx4000a1-m"))
+    plans = "g2-gpu-rtx4000a1-s, g2-gpu-rtx4000a1-m"
+    assert found.fact("hint") == f"without {clause} the claims would fit on {plans} (memory is 20475Mi)"
+
+
+def test_no_hint_where_one_clause_is_not_enough(b: Any) -> None:
+    item = b.claim("c", b.exactly("gpu", f"{A}.architecture == 'Ada' && {A}.brand == 'Ada'"))
+    assert refuse(b, item).fact("hint") is None

@@ -11,6 +11,7 @@ from karpenter_linode.model import codec
 from karpenter_linode.model.resource import ResourceClaimSpec
 
 OK = {"deviceClassName": "gpu"}
+EXACTLY = "spec.devices.requests[0].exactly"
 
 
 def problems(*requests: dict[str, Any], **devices: Any) -> list[str]:
@@ -32,39 +33,36 @@ def test_a_valid_claim_has_no_problems() -> None:
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"deviceClassName": ""}, "spec.devices.requests[0].exactly.deviceClassName: required"),
-        ({"count": -1}, "spec.devices.requests[0].exactly.count: found -1: must be greater than zero"),
+        ({"deviceClassName": ""}, f"{EXACTLY}.deviceClassName: required"),
+        ({"count": -1}, f"{EXACTLY}.count: found -1: must be greater than zero"),
         (
             {"allocationMode": "All", "count": 2},
-            "spec.devices.requests[0].exactly.count: found 2: must not be specified when allocationMode is 'All'",
+            f"{EXACTLY}.count: found 2: must not be specified when allocationMode is 'All'",
         ),
         (
             {"allocationMode": "Some"},
-            "spec.devices.requests[0].exactly.allocationMode: found 'Some', expected 'ExactCount' or 'All'",
+            f"{EXACTLY}.allocationMode: found 'Some', expected 'ExactCount' or 'All'",
         ),
-        ({"selectors": [{}]}, "spec.devices.requests[0].exactly.selectors[0].cel: required: only CEL selectors exist"),
+        ({"selectors": [{}]}, f"{EXACTLY}.selectors[0].cel: required: only CEL selectors exist"),
         (
             {"selectors": [{"cel": {"expression": "true"}}] * 33},
-            "spec.devices.requests[0].exactly.selectors: found 33 items, expected at most 32",
+            f"{EXACTLY}.selectors: found 33 items, expected at most 32",
         ),
         (
             {"tolerations": [{"operator": "Equal"}]},
-            "spec.devices.requests[0].exactly.tolerations[0].operator: must be 'Exists' when `key` is empty",
+            f"{EXACTLY}.tolerations[0].operator: must be 'Exists' when `key` is empty",
         ),
         (
             {"tolerations": [{"key": "k", "operator": "Near"}]},
-            "spec.devices.requests[0].exactly.tolerations[0].operator: found 'Near', expected 'Equal' or 'Exists'",
+            f"{EXACTLY}.tolerations[0].operator: found 'Near', expected 'Equal' or 'Exists'",
         ),
         (
             {"tolerations": [{"key": "k", "operator": "Exists", "value": "v"}]},
-            "spec.devices.requests[0].exactly.tolerations[0].value: must be empty when `operator` is 'Exists'",
+            f"{EXACTLY}.tolerations[0].value: must be empty when `operator` is 'Exists'",
         ),
         (
             {"tolerations": [{"key": "k", "effect": "Never"}]},
-            (
-                "spec.devices.requests[0].exactly.tolerations[0].effect: found 'Never', expected 'NoSchedule', 'NoExecute' or "
-                "'None'"
-            ),
+            (f"{EXACTLY}.tolerations[0].effect: found 'Never', expected 'NoSchedule', 'NoExecute' or 'None'"),
         ),
     ],
 )
@@ -84,8 +82,8 @@ def test_fields_of_a_request(fields: dict[str, Any], expected: str) -> None:
         (
             [{"name": "R", "exactly": OK}],
             (
-                "spec.devices.requests[0].name: found 'R', expected a DNS label (lower case letters, digits and '-', at most "
-                "63)"
+                "spec.devices.requests[0].name: found 'R', expected a DNS label (lower case letters, digits and '-', "
+                "at most 63)"
             ),
         ),
         (
@@ -120,8 +118,8 @@ def test_lists_of_requests(requests: list[dict[str, Any]], expected: str) -> Non
         (
             {"distinctAttribute": "a.io/k-k"},
             (
-                "spec.devices.constraints[0].distinctAttribute: found 'a.io/k-k', expected a DNS subdomain, a slash and "
-                "a C identifier of at most 32 characters"
+                "spec.devices.constraints[0].distinctAttribute: found 'a.io/k-k', expected a DNS subdomain, a slash "
+                "and a C identifier of at most 32 characters"
             ),
         ),
         (
@@ -136,7 +134,7 @@ def test_constraints(constraint: dict[str, Any], expected: str) -> None:
 
 def test_selectors_that_do_not_compile_show_the_place() -> None:
     [found] = problems(exactly(selectors=[{"cel": {"expression": "device.capacity['a'].memory >= quantity('20Gi')"}}]))
-    assert found.startswith("spec.devices.requests[0].exactly.selectors[0].cel.expression: compilation failed: 1:")
+    assert found.startswith(f"{EXACTLY}.selectors[0].cel.expression: compilation failed: 1:")
     assert "\n | device.capacity" in found
     assert found.endswith("^")
 
