@@ -24,7 +24,7 @@ from karpenter_linode.model import codec
 from karpenter_linode.model.semver import SemVer, SemVerError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from karpenter_linode.cel import Clause, Program
     from karpenter_linode.model.resource import Device, DeviceAttribute, DeviceCapacity
@@ -60,7 +60,8 @@ class PredictedMap(dict[str, Any]):
     """Attributes of a predicted device in one domain, some of which are published but cannot be known beforehand.
 
     Any use of an unknown one fails, even asking whether it is there: the real device will have it, so both answers
-    would be guesses. ``&&`` and ``||`` absorb the failure where the rest of the selector decides by itself.
+    would be guesses. Counting and going through the names fail likewise. ``&&`` and ``||`` absorb the failure where the
+    rest of the selector decides by itself.
     """
 
     __slots__ = ("unknown",)
@@ -71,13 +72,23 @@ class PredictedMap(dict[str, Any]):
 
     def __missing__(self, key: object) -> NoReturn:
         if key in self.unknown:
-            raise EvaluationError(f"no such key: {key} (published by the driver, not predicted)")
+            raise self._guess(key)
         raise KeyError(key)
 
     def __contains__(self, key: object) -> bool:
         if key in self.unknown:
-            raise EvaluationError(f"no such key: {key} (published by the driver, not predicted)")
+            raise self._guess(key)
         return super().__contains__(key)
+
+    def __iter__(self) -> Iterator[str]:
+        raise self._guess(min(self.unknown))
+
+    def __len__(self) -> int:
+        raise self._guess(min(self.unknown))
+
+    @staticmethod
+    def _guess(key: object) -> EvaluationError:
+        return EvaluationError(f"no such key: {key} (published by the driver, not predicted)")
 
 
 class Shape:
@@ -201,7 +212,9 @@ def _cel_device(driver: str, device: Device, unknown: Mapping[str, frozenset[str
         domain, name = split_name(key, driver)
         attributes.setdefault(domain, {})[name] = _cel_value(name, attribute)
     for domain, names in unknown.items():
-        attributes[domain] = PredictedMap(attributes.get(domain, _EMPTY), names)
+        known = attributes.get(domain, _EMPTY)
+        if names - known.keys():
+            attributes[domain] = PredictedMap(known, names)
     capacity: dict[str, dict[str, DeviceCapacity | Any]] = {}
     for key, amount in device.capacity.items():
         domain, name = split_name(key, driver)

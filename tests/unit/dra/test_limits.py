@@ -98,6 +98,9 @@ def test_configuration_of_other_requests_and_harmless_configuration_do_not_matte
         (f"!('pcieRoot' in {STANDARD})", "pcieRoot", "PCI topology"),
         (f"{STANDARD}.?numaNode.orValue(0) == 0", "numaNode", "NUMA topology"),
         (f"{A}.gpuModuleID == 1", "gpuModuleID", "fabric topology"),
+        (f"!{A}.exists(name, name == 'uuid')", "addressingMode", "the addressing mode"),
+        (f"{A}.all(name, name != 'uuid')", "addressingMode", "the addressing mode"),
+        (f"{A}.size() == 5", "addressingMode", "the addressing mode"),
         (
             f"!('driverVersion' in {A}) || {A}.driverVersion.compareTo(semver('580.0.0')) >= 0",
             "driverVersion",
