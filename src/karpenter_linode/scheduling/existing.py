@@ -210,18 +210,18 @@ class ExistingNodes:
             found = table[amount] = self._mask(node for node in self.nodes if node.free.get(name, 0) >= amount)
         return found
 
-    def place(self, node: ExistingNode, pod: Pod, shape: Shape) -> None:
-        """Put a pod on a node."""
-        free = node.free
+    def place(self, node: ExistingNode, pods: Sequence[Pod], shape: Shape) -> None:
+        """Put pods of a shape on a node."""
+        free, count = node.free, len(pods)
         for name, amount in shape.items:
             before = free.get(name, 0)
-            after = free[name] = before - amount
+            after = free[name] = before - amount * count
             table = self._room.get(name)
             if table is not None:
                 for threshold, mask in table.items():
                     if after < threshold <= before:
                         table[threshold] = mask & ~node.bit
-        node.pods.append(pod)
+        node.pods.extend(pods)
         if shape.ports:
             node.ports += shape.ports
         if shape.volumes.claims:

@@ -104,12 +104,12 @@ class OpenClaims:
             state.members |= claim.bit
             claim.state = state
 
-    def count(self, claim: OpenClaim) -> None:
-        """Put a claim where it belongs after it got a pod."""
+    def count(self, claim: OpenClaim, added: int = 1) -> None:
+        """Put a claim where it belongs after it got pods."""
         pods = len(claim.pods)
         self._clock += 1
-        if pods > 1:
-            self._leave(claim, pods - 1)
+        if pods > added:
+            self._leave(claim, pods - added)
         claim.order = self._clock if pods == 1 else -self._clock
         if pods not in self._masks:
             insort(self._levels, pods)
@@ -117,6 +117,10 @@ class OpenClaims:
             self._queues[pods] = []
         self._masks[pods] |= claim.bit
         self._queues[pods].append(claim)
+
+    def fewest_pods(self, mask: int) -> int | None:
+        """The smallest pod count among the claims of a mask, or None for an empty mask."""
+        return next((level for level in self._levels if mask & self._masks[level]), None)
 
     def first(self, mask: int) -> OpenClaim | None:
         """The claim of a mask that pods try first."""

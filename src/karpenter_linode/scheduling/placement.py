@@ -17,10 +17,10 @@ from karpenter_linode.scheduling.min_values import lowered
 from karpenter_linode.scheduling.plans import bits
 from karpenter_linode.scheduling.taints import untolerated
 from karpenter_linode.scheduling.template import ClaimState
-from karpenter_linode.scheduling.volumes import over_limit
+from karpenter_linode.scheduling.volumes import NO_VOLUMES, over_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from karpenter_linode.model.core import Pod
     from karpenter_linode.scheduling.devices import DeviceDesk
@@ -72,6 +72,62 @@ class Placer:
             return "refused"
         return self._on_new(pod, shape, rules)
 
+    def place_more(self, pods: Sequence[Pod], shape: Shape) -> int:
+        """Place pods that follow an equal one by arithmetic, as far as no rule tells them apart.
+
+        Args:
+            pods: the next pods of the queue, all of this shape.
+            shape: the form in which a pod was just placed.
+
+        Returns:
+            How many were placed; all went to the place that each alone would have taken.
+        """
+        world = self._world
+        if shape.dra or shape.ports or shape.volumes is not NO_VOLUMES or world.reservations.active:
+            return 0
+        rules = world.topology.of(shape) if world.topology.active else None
+        if rules is not None and (rules.hosts or rules.domains):
+            return 0
+        self.steps_left -= 1
+        mask = world.existing.candidates(shape)
+        if mask:
+            return self._more_on_node(world.existing.nodes[(mask & -mask).bit_length() - 1], pods, shape, rules)
+        alive = world.open.everything & ~shape.dead_open
+        claim = world.open.first(alive)
+        return self._more_on_claim(claim, alive, pods, shape, rules) if claim is not None else 0
+
+    def _more_on_node(self, node: ExistingNode, pods: Sequence[Pod], shape: Shape, rules: ShapeTopology | None) -> int:
+        count = min((node.free.get(name, 0) // amount for name, amount in shape.items if amount), default=0)
+        placed = pods[: min(count, len(pods))]
+        self._world.existing.place(node, placed, shape)
+        if rules is not None:
+            for _ in placed:
+                self._world.topology.record_existing(rules, shape, node)
+        return len(placed)
+
+    def _more_on_claim(
+        self, claim: OpenClaim, alive: int, pods: Sequence[Pod], shape: Shape, rules: ShapeTopology | None
+    ) -> int:
+        """Fill a claim while it is the first that pods try: until it is full, or another has fewer pods."""
+        world = self._world
+        if self._accepted(claim, shape) is not claim.state or claim.state.min_values is not None:
+            return 0
+        most = len(pods)
+        others = world.open.fewest_pods(alive & ~claim.bit)
+        if others is not None:
+            most = min(most, others - len(claim.pods) + 1)
+        least, plans = 0, 0
+        while least < most:  # the most that some plan still holds
+            middle = (least + most + 1) // 2
+            found = self.room(claim.template, claim.plans, claim.total, shape, pods=middle)
+            if found:
+                least, plans = middle, found
+            else:
+                most = middle - 1
+        if least:
+            self._commit(claim, pods[:least], shape, rules, Fit(claim.state, plans))
+        return least
+
     # Existing nodes
 
     def _on_existing(self, pod: Pod, shape: Shape, rules: ShapeTopology | None) -> bool:
@@ -85,7 +141,7 @@ class Placer:
             self.steps_left -= 1
             allocation = self._node_takes(node, pod, shape)
             if allocation is not False:
-                world.existing.place(node, pod, shape)
+                world.existing.place(node, (pod,), shape)
                 if rules is not None:
                     world.topology.record_existing(rules, shape, node)
                 if allocation is not None and world.devices is not None:
@@ -142,7 +198,7 @@ class Placer:
                 continue
             fit = self._settle(claim.hostname, pod, shape, rules, state, plans)
             if fit is not None and not _shortfalls(fit) and self._reserve(claim, fit):
-                self._commit(claim, pod, shape, rules, fit)
+                self._commit(claim, (pod,), shape, rules, fit)
                 return True
             undecided = undecided or self._world.reservations.active or (rules is not None and bool(rules.domains))
         if not undecided:
@@ -196,7 +252,7 @@ class Placer:
                 return "reserved"
             claim = world.open.open(final.state, final.plans, relaxed_min_values=final is not fit)
             self._reserve(claim, final)
-            self._commit(claim, pod, shape, rules, final)
+            self._commit(claim, (pod,), shape, rules, final)
             template.charge_new(final.plans)
             return "placed"
         if not possible:
@@ -297,20 +353,23 @@ class Placer:
         claim.reserved = held.ids
         return True
 
-    def _commit(self, claim: OpenClaim, pod: Pod, shape: Shape, rules: ShapeTopology | None, fit: Fit) -> None:
+    def _commit(
+        self, claim: OpenClaim, pods: Sequence[Pod], shape: Shape, rules: ShapeTopology | None, fit: Fit
+    ) -> None:
         world = self._world
         dropped = claim.plans & ~fit.plans
         world.open.move(claim, fit.state)
         claim.plans = fit.plans
-        total = claim.total
+        total, count = claim.total, len(pods)
         for name, amount in shape.items:
-            total[name] = total.get(name, 0) + amount
-        claim.pods.append(pod)
+            total[name] = total.get(name, 0) + amount * count
+        claim.pods.extend(pods)
         if shape.ports:
             claim.ports += shape.ports
-        world.open.count(claim)
+        world.open.count(claim, count)
         if rules is not None:
-            world.topology.record_open(rules, shape, claim)
+            for _ in pods:
+                world.topology.record_open(rules, shape, claim)
         if world.devices is not None:
             self._commit_devices(world.devices, claim, fit, dropped)
 

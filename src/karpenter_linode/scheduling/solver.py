@@ -6,6 +6,7 @@ Pure and deterministic; bounded by ``SchedulingOptions.scheduling_steps`` (spec/
 from __future__ import annotations
 
 from collections import deque
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.model.reason import Reason
@@ -112,11 +113,30 @@ class _Simulation:
             if outcome == "placed":
                 self._placements += 1
                 outcomes.pop(index, None)
+                if last is shape:
+                    self._place_equals(shape, admitted, queue, outcomes)
                 continue
             outcomes[index] = (last, outcome)
             queue.append(index)
             last_length[index] = len(queue)
         return [(admitted[index][0], *outcomes[index]) for index in sorted(outcomes)]
+
+    def _place_equals(
+        self,
+        shape: Shape,
+        admitted: list[tuple[Pod, Shape]],
+        queue: deque[int],
+        outcomes: dict[int, tuple[Shape, str]],
+    ) -> None:
+        """Place the pods at the head of the queue that are equal to the one just placed, many at a time."""
+        while queue and admitted[queue[0]][1] is shape:
+            run = list(takewhile(lambda index: admitted[index][1] is shape, queue))
+            placed = self._placer.place_more([admitted[index][0] for index in run], shape)
+            for _ in range(placed):
+                outcomes.pop(queue.popleft(), None)
+            self._placements += placed
+            if placed < len(run):
+                return
 
     def _attempt(self, pod: Pod, shape: Shape) -> tuple[Shape, str]:
         """Try a pod as it is, then with one preference less at a time; preferences come back at the next attempt."""

@@ -244,7 +244,8 @@ def test_equal_problems_give_equal_solutions_byte_for_byte(make: Any) -> None:
 
 
 def test_out_of_steps_leaves_the_rest_for_the_next_round(make: Any) -> None:
-    solution = make.solve([make.pod() for _ in range(9)], options={"scheduling_steps": 3})
+    pods = [make.pod(requests={"cpu": f"{index}m"}) for index in range(9)]
+    solution = make.solve(pods, options={"scheduling_steps": 3})
     assert solution.new_node_claims
     assert {item.reason.code for item in solution.unplaced} == {"out-of-steps"}
 
