@@ -130,3 +130,20 @@ def test_a_sold_out_plan_gives_its_claim_up_and_tries_again_later(run: Any) -> N
     assert outcome.left == ()
     assert len(outcome.bill) == 1
     assert any(entry.text.startswith("InsufficientCapacityError") for entry in outcome.journal)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_claim_that_was_given_up_buys_no_other_plan_while_it_goes(example: Any, seed: int) -> None:
+    manifests = example()
+    for item in manifests:
+        if item["kind"] == "NodePool":
+            item["spec"]["template"]["spec"]["requirements"] = []
+
+    async def scenario(world: EmbeddedWorld) -> None:
+        world.cluster.linode.faults.sold_out.add(("g2-gpu-rtx4000a1-s", "us-ord"))
+
+    outcome = run_embedded(manifests, seed=seed, options=DRA_ON, scenario=scenario, limit_seconds=7200)
+    assert outcome.pods[0].phase == "Succeeded"
+    assert [line.instance_type for line in outcome.bill] == ["g2-gpu-rtx4000a1-m"]
+    given_up = [entry for entry in outcome.journal if entry.text.startswith("failed launching nodeclaim")]
+    assert len(given_up) == 1

@@ -10,7 +10,7 @@ from karpenter_linode.controllers.effects import Done, Executor
 from karpenter_linode.controllers.reconciler import Reconciler
 from karpenter_linode.controllers.timing import Backoff
 from karpenter_linode.lifecycle.effects import CloudCreate, CloudDelete
-from karpenter_linode.lifecycle.launch import LaunchSucceeded
+from karpenter_linode.lifecycle.launch import LaunchSucceeded, ends_claim
 from karpenter_linode.lifecycle.node_claim import reconcile_node_claim
 from karpenter_linode.model.condition_types import LAUNCHED
 from karpenter_linode.model.core import Node
@@ -34,7 +34,8 @@ class NodeClaimLifecycle(Reconciler):
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(_NAME, runtime, self.reconcile, workers=runtime.settings.workers, backoff=_BACKOFF)
         self._executor = Executor(runtime, _NAME)
-        self._launched: dict[str, LaunchSucceeded] = {}
+        self._answers: dict[str, LaunchAnswer] = {}  # last words of the cloud, until a write shows them in the mirror
+        self._deleted: set[str] = set()  # UIDs that the cloud's answer ended, until the mirror shows the deletion
         runtime.hub.subscribe(NodeClaim, self._on_claim)
         runtime.hub.subscribe(Node, self._on_node)
         runtime.hub.subscribe(ResourceSlice, self._on_slice)
@@ -45,15 +46,17 @@ class NodeClaimLifecycle(Reconciler):
         claim = self._runtime.state.get(NodeClaim, key)
         if claim is None:
             return None
-        launched: LaunchAnswer | None = self._launched.get(claim.uid)
+        launched = self._answers.get(claim.uid)
         if is_true(claim.status.conditions, LAUNCHED):
-            self._launched.pop(claim.uid, None)
+            self._answers.pop(claim.uid, None)
             launched = None
-        done = await self._executor.carry_out(self._decide(claim, launched))
+        elif claim.uid in self._deleted and claim.metadata.deletion_timestamp is None:
+            return None  # it must not buy another plan in the meantime
+        done = await self._carry_out(claim, launched)
         if isinstance(done.question, CloudCreate):
             answer = await create_instance(self._runtime.cloud, done.question.node_claim)
-            if isinstance(answer, LaunchSucceeded):
-                self._launched[claim.uid] = answer
+            if isinstance(answer, LaunchSucceeded) or ends_claim(answer):
+                self._answers[claim.uid] = answer
             return await self._again(claim, launched=answer)
         if isinstance(done.question, CloudDelete):
             gone = await delete_instance(self._runtime.cloud, done.question.provider_id)
@@ -67,7 +70,13 @@ class NodeClaimLifecycle(Reconciler):
         present = self._runtime.state.get(NodeClaim, claim.name)
         if present is None or present.uid != claim.uid:
             return None
-        return await self._executor.carry_out(self._decide(present, launched, gone=gone))
+        return await self._carry_out(present, launched, gone=gone)
+
+    async def _carry_out(self, claim: NodeClaim, launched: LaunchAnswer | None, *, gone: bool | None = None) -> Done:
+        done = await self._executor.carry_out(self._decide(claim, launched, gone=gone))
+        if launched is not None and ends_claim(launched) and not done.conflict:
+            self._deleted.add(claim.uid)
+        return done
 
     def _decide(self, claim: NodeClaim, launched: LaunchAnswer | None, *, gone: bool | None = None) -> list[Effect]:
         return reconcile_node_claim(
@@ -81,7 +90,8 @@ class NodeClaimLifecycle(Reconciler):
 
     def _on_claim(self, change: Change) -> None:
         if change.new is None:
-            self._launched.pop(change.object.uid, None)
+            self._answers.pop(change.object.uid, None)
+            self._deleted.discard(change.object.uid)
         else:
             self.queue.add(change.object.name)
 

@@ -48,6 +48,12 @@ class LaunchFailed(Struct, frozen=True):
 
 
 LaunchAnswer = LaunchSucceeded | LaunchFailed
+_ENDS_CLAIM: Final = frozenset({"insufficient-capacity", "node-class-not-ready"})
+
+
+def ends_claim(answer: LaunchAnswer) -> bool:
+    """Whether the NodeClaim is deleted for this answer, so that its pods are scheduled anew."""
+    return isinstance(answer, LaunchFailed) and answer.kind in _ENDS_CLAIM
 
 
 def launch(claim: NodeClaim, answer: LaunchAnswer | None, now: datetime) -> Step:
@@ -65,7 +71,7 @@ def launch(claim: NodeClaim, answer: LaunchAnswer | None, now: datetime) -> Step
         return Step(with_conditions(claim, conditions), (CloudCreate(claim),), stop=True)
     if isinstance(answer, LaunchSucceeded):
         return _launched(claim, answer, now)
-    if answer.kind in {"insufficient-capacity", "node-class-not-ready"}:
+    if ends_claim(answer):
         return Step(claim, _given_up(claim, answer), stop=True)
     reason = answer.reason if answer.kind == "create-error" else "LaunchFailed"
     failed = conditions.set_unknown(LAUNCHED, reason, _truncated(answer.message))
