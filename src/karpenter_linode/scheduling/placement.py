@@ -72,22 +72,25 @@ class Placer:
             return "refused"
         return self._on_new(pod, shape, rules)
 
+    def may_repeat(self, shape: Shape) -> bool:
+        """Whether no rule can tell apart pods of a shape that come one after the other."""
+        if shape.dra or shape.ports or shape.volumes is not NO_VOLUMES or self._world.reservations.active:
+            return False
+        topology = self._world.topology
+        return not topology.active or not topology.of(shape).checks
+
     def place_more(self, pods: Sequence[Pod], shape: Shape) -> int:
         """Place pods that follow an equal one by arithmetic, as far as no rule tells them apart.
 
         Args:
             pods: the next pods of the queue, all of this shape.
-            shape: the form in which a pod was just placed.
+            shape: one that ``may_repeat``, in the form in which a pod was just placed.
 
         Returns:
             How many were placed; all went to the place that each alone would have taken.
         """
         world = self._world
-        if shape.dra or shape.ports or shape.volumes is not NO_VOLUMES or world.reservations.active:
-            return 0
         rules = world.topology.of(shape) if world.topology.active else None
-        if rules is not None and (rules.hosts or rules.domains):
-            return 0
         self.steps_left -= 1
         mask = world.existing.candidates(shape)
         if mask:

@@ -6,7 +6,7 @@ Pure and deterministic; bounded by ``SchedulingOptions.scheduling_steps`` (spec/
 from __future__ import annotations
 
 from collections import deque
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.model.reason import Reason
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 OUT_OF_STEPS: Final = "out-of-steps"
 DRA_IGNORED_CODE: Final = "dra-ignored"
 IGNORED: Final = "ignored"
+_LONGEST_RUN: Final = 512
 RESERVED: Final = "reserved"
 
 
@@ -129,8 +130,8 @@ class _Simulation:
         outcomes: dict[int, tuple[Shape, str]],
     ) -> None:
         """Place the pods at the head of the queue that are equal to the one just placed, many at a time."""
-        while queue and admitted[queue[0]][1] is shape:
-            run = list(takewhile(lambda index: admitted[index][1] is shape, queue))
+        while queue and admitted[queue[0]][1] is shape and self._placer.may_repeat(shape):
+            run = list(takewhile(lambda index: admitted[index][1] is shape, islice(queue, _LONGEST_RUN)))
             placed = self._placer.place_more([admitted[index][0] for index in run], shape)
             for _ in range(placed):
                 outcomes.pop(queue.popleft(), None)

@@ -44,7 +44,7 @@ class ShapeTopology:
         inverse_owned: the shape's own anti-affinity, turned round.
     """
 
-    __slots__ = ("domains", "hosts", "inverse_owned", "records", "version")
+    __slots__ = ("checks", "domains", "hosts", "inverse_owned", "records", "version")
 
     def __init__(
         self,
@@ -53,9 +53,9 @@ class ShapeTopology:
         inverse_owned: tuple[TopologyGroup, ...],
         version: int,
     ) -> None:
-        checks = tuple(checks)
-        self.hosts = tuple(check for check in checks if check.group.is_hostname)
-        self.domains = tuple(check for check in checks if not check.group.is_hostname)
+        self.checks = tuple(checks)
+        self.hosts = tuple(check for check in self.checks if check.group.is_hostname)
+        self.domains = tuple(check for check in self.checks if not check.group.is_hostname)
         self.records = records
         self.inverse_owned = inverse_owned
         self.version = version
