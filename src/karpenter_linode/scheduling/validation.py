@@ -68,7 +68,7 @@ def requirement_errors(item: NodeSelectorRequirement, restrictions: Restrictions
             f"well known label: [{known}], or a custom label that does not use a restricted domain: [{kept}]"
         )
     yield from _well_known_values(key, item)
-    if not _qualified(key):
+    if not is_qualified_name(key):
         yield f"key {key} is not a qualified name"
     for value in item.values:
         if len(value) > _MAX_NAME or (value and not _NAME.fullmatch(value)):
@@ -119,7 +119,8 @@ def _well_known_values(key: str, item: NodeSelectorRequirement) -> Iterator[str]
         )
 
 
-def _qualified(key: str) -> bool:
+def is_qualified_name(key: str) -> bool:
+    """Whether a text is a label key: an optional DNS name, a slash, and a name."""
     prefix, slash, name = key.rpartition("/")
     if slash and (not prefix or len(prefix) > _MAX_PREFIX or not _DNS.fullmatch(prefix)):
         return False
