@@ -56,7 +56,7 @@ def hints(
 
 
 def _plans(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more plans" if len(names) > _SHOWN else ""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
 
