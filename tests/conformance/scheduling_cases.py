@@ -60,7 +60,6 @@ def to_problem(plain: dict[str, Any]) -> Problem:
             preference_policy=options.get("preferencePolicy", "Respect"),
             min_values_policy=options.get("minValuesPolicy", "Strict"),
             well_known_labels=tuple(options.get("wellKnownLabels", ())),
-            restricted_label_domains=tuple(options.get("restrictedLabelDomains", ())),
         ),
     )
 

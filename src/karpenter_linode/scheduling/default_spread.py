@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from karpenter_linode.model.meta import LabelSelector
 from karpenter_linode.model.requirement_spec import NodeSelectorRequirement
-from karpenter_linode.scheduling.validation import is_qualified_name
+from karpenter_linode.model.validation import qualified_name_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -127,8 +127,9 @@ def _fault(item: TopologySpreadConstraint) -> str:
         return ".maxSkew must be greater than 0"
     if not item.topology_key:
         return ".topologyKey must be set"
-    if not is_qualified_name(item.topology_key):
-        return f'.topologyKey "{item.topology_key}" is not a valid label name'
+    error = qualified_name_error(item.topology_key)
+    if error is not None:
+        return f'.topologyKey "{item.topology_key}" is not a valid label name, {{{error}}}'
     if item.when_unsatisfiable not in _ACTIONS:
         return f'.whenUnsatisfiable "{item.when_unsatisfiable}" must be one of "DoNotSchedule" or "ScheduleAnyway"'
     if item.label_selector is not None:

@@ -82,7 +82,7 @@ class _Simulation:
             reason = shape.refused
             if reason is None and pod.uid not in problem.deleting_pod_uids:
                 if shape.invalid is None:
-                    shape.invalid = validate(pod, world.volumes, world.restrictions)
+                    shape.invalid = validate(pod, world.volumes)
                 reason = Reason(IGNORED, f"ignoring pod, {shape.invalid}") if shape.invalid else None
             if reason is None and shape.volumes.error:
                 reason = Reason("volumes", shape.volumes.error)

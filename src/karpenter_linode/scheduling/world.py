@@ -24,7 +24,6 @@ from karpenter_linode.scheduling.template import Template, template_requirements
 from karpenter_linode.scheduling.topology.population import Population
 from karpenter_linode.scheduling.topology.tracker import Topology
 from karpenter_linode.scheduling.topology.universe import PoolDomains, Universe
-from karpenter_linode.scheduling.validation import Restrictions
 from karpenter_linode.scheduling.volumes import VolumeIndex
 
 if TYPE_CHECKING:
@@ -45,9 +44,6 @@ class World:
         self.problem = problem
         self.options = problem.options
         self.well_known = labels.WELL_KNOWN | frozenset(problem.options.well_known_labels)
-        self.restrictions = Restrictions(
-            self.well_known, (*labels.RESTRICTED_DOMAINS, *problem.options.restricted_label_domains)
-        )
         self.notes: list[Reason] = []
         respect = problem.options.preference_policy == "Respect"
         bound = _by_node(problem.bound_pods)

@@ -94,7 +94,7 @@ def test_the_selected_pod_is_spread(make: Any) -> None:
 )
 def test_faulty_defaults(constraint: TopologySpreadConstraint, text: str) -> None:
     prefix = "validating scheduler config, podTopologySpread.defaultConstraints[1]"
-    assert constraint_errors([DEFAULT, constraint]) == prefix + text
+    assert constraint_errors([DEFAULT, constraint]).startswith(prefix + text)
 
 
 def test_duplicate_defaults() -> None:
