@@ -102,13 +102,21 @@ class Overload(Struct, frozen=True, eq=False):
 class Function:
     """All overloads of one name, and the choice between them at run time."""
 
-    __slots__ = ("_cache", "generic", "name", "overloads")
+    __slots__ = ("_cache", "_generic", "name", "overloads")
 
     def __init__(self, name: str, overloads: tuple[Overload, ...]) -> None:
         self.name = name
         self.overloads = overloads
-        self.generic = frozenset(each.id for each in overloads if any(map(_has_parameter, (*each.params, each.result))))
+        self._generic: frozenset[str] | None = None
         self._cache: dict[tuple[bool, tuple[type, ...]], Overload] = {}
+
+    @property
+    def generic(self) -> frozenset[str]:
+        """The overloads, by id, with type parameters in their signatures."""
+        if self._generic is None:
+            found = (each.id for each in self.overloads if any(map(_has_parameter, (*each.params, each.result))))
+            self._generic = frozenset(found)
+        return self._generic
 
     def select(self, arguments: tuple[Any, ...], *, member: bool) -> Overload:
         """The overload for arguments of these run-time kinds.

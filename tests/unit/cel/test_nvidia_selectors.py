@@ -30,7 +30,16 @@ GPU = {
         "allowMultipleAllocations": False,
     },
 }
-ADA = "device.driver == 'gpu.nvidia.com' &&\ndevice.attributes['gpu.nvidia.com'].type == 'gpu' &&\n'productName' in device.attributes['gpu.nvidia.com'] &&\ndevice.attributes['gpu.nvidia.com'].productName == 'NVIDIA RTX 4000 Ada Generation' &&\n'cudaComputeCapability' in device.attributes['gpu.nvidia.com'] &&\ndevice.attributes['gpu.nvidia.com'].cudaComputeCapability.compareTo(semver('8.9.0')) >= 0 &&\n'memory' in device.capacity['gpu.nvidia.com'] &&\ndevice.capacity['gpu.nvidia.com'].memory.compareTo(quantity('16Gi')) >= 0"
+ADA = """
+device.driver == 'gpu.nvidia.com' &&
+device.attributes['gpu.nvidia.com'].type == 'gpu' &&
+'productName' in device.attributes['gpu.nvidia.com'] &&
+device.attributes['gpu.nvidia.com'].productName == 'NVIDIA RTX 4000 Ada Generation' &&
+'cudaComputeCapability' in device.attributes['gpu.nvidia.com'] &&
+device.attributes['gpu.nvidia.com'].cudaComputeCapability.compareTo(semver('8.9.0')) >= 0 &&
+'memory' in device.capacity['gpu.nvidia.com'] &&
+device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('16Gi')) >= 0
+"""
 
 
 @pytest.mark.parametrize(
