@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from karpenter_linode.dra.allocation import Allocation, Target
 from karpenter_linode.dra.allocator import Allocator
 from karpenter_linode.dra.claims import claim_keys
+from karpenter_linode.dra.extended import extended_resources, implicit_claim
 from karpenter_linode.model import codec, labels
 from karpenter_linode.model.reason import Reason
 from karpenter_linode.scheduling.problem import ClaimPlacement, DeviceChoice
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from karpenter_linode.model.resource import ResourceClaim
     from karpenter_linode.scheduling.existing import ExistingNode
     from karpenter_linode.scheduling.problem import Problem
+    from karpenter_linode.scheduling.resources import Resources
     from karpenter_linode.scheduling.shape import Shape
 
 WRAPPER: Final = "allocating dynamic resources"
@@ -43,9 +45,7 @@ class DeviceDesk:
     def __init__(self, problem: Problem, initialized_nodes: frozenset[str]) -> None:
         self._claims = {claim.key: claim for claim in problem.resource_claims}
         self._types = {pool: {item.name: item for item in types} for pool, types in problem.instance_types.items()}
-        self._extended = {
-            item.spec.extended_resource_name for item in problem.device_classes if item.spec.extended_resource_name
-        }
+        self._extended = extended_resources(problem.device_classes)
         uses = Counter(
             f"{pod.namespace}/{entry.resource_claim_name}"
             for pod in problem.pods
@@ -142,10 +142,14 @@ class DeviceDesk:
         ]
         return tuple(sorted(placements, key=lambda item: item.claim))
 
+    def served(self, requests: Resources) -> frozenset[str]:
+        """The extended resources among some requests that a DeviceClass serves: devices come through a claim then."""
+        return frozenset(name for name, amount in requests.items() if amount > 0 and name in self._extended)
+
     def owned_by_dra(self, shape: Shape) -> str | None:
-        """The extended resource that a shape asks for although DRA owns those devices, or None."""
+        """The extended resource that a shape asks for although DRA owns such devices and no class serves it."""
         name = labels.GPU_RESOURCE
-        return name if shape.requests.get(name) and name not in self._extended else None
+        return name if shape.requests.get(name) else None
 
     def _node_target(self, node: ExistingNode) -> Target:
         view = node.view
@@ -169,7 +173,8 @@ class DeviceDesk:
             if claim is None:
                 return Reason(CLAIM_NOT_FOUND, f'resourceclaim "{key}" not found', subject=f"ResourceClaim {key}")
             claims.append(claim)
-        return tuple(claims)
+        implicit = implicit_claim(pod, self._extended)
+        return tuple(claims) if implicit is None else (*claims, implicit)
 
 
 def _choices(claim: ClaimAllocation, names: frozenset[str] | None) -> tuple[DeviceChoice, ...]:

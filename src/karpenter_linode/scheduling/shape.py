@@ -49,6 +49,7 @@ class Shape:
         label_class: namespace and labels.
         respect_preferences: whether preferred node affinity counts.
         volumes: what their volumes ask of the node.
+        served: extended resources that come as devices through a claim, not as a count on the node.
     """
 
     __slots__ = (
@@ -79,11 +80,17 @@ class Shape:
     )
 
     def __init__(
-        self, pod: Pod, label_class: LabelClass, *, respect_preferences: bool, volumes: PodVolumes = NO_VOLUMES
+        self,
+        pod: Pod,
+        label_class: LabelClass,
+        *,
+        respect_preferences: bool,
+        volumes: PodVolumes,
+        served: frozenset[str],
     ) -> None:
         self.pod = pod
         self.label_class = label_class
-        self.requests = res.pod_requests(pod)
+        self.requests = {name: amount for name, amount in res.pod_requests(pod).items() if name not in served}
         self.items = tuple(self.requests.items())
         self.size = (-self.requests.get(res.CPU, 0), -self.requests.get(res.MEMORY, 0))
         self.invalid: str | None = None  # why pods of this shape are ignored; None until it was looked at
@@ -94,7 +101,7 @@ class Shape:
             self.selection = preferred(pod) if respect_preferences else self.strict
         self.tolerations = pod.spec.tolerations
         self.ports = host_ports(pod)
-        self.dra = has_dra_requirements(pod)
+        self.dra = bool(served) or has_dra_requirements(pod)
         self.volumes = volumes
         self.running = False  # on a node that stays: only a consolidation may not move it twice
         self.refused: Reason | None = None
@@ -183,7 +190,8 @@ class Shapes:
         label_class = self.label_class(pod.namespace, pod.metadata.labels)
         spec = pod.spec
         volumes = self._volumes.of(pod) if spec.volumes else NO_VOLUMES
-        shape = Shape(pod, label_class, respect_preferences=self._respect, volumes=volumes)
+        served = self._devices.served(res.pod_requests(pod)) if self._devices is not None else frozenset()
+        shape = Shape(pod, label_class, respect_preferences=self._respect, volumes=volumes, served=served)
         affinity = spec.affinity
         if spec.topology_spread_constraints or (
             affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)

@@ -143,6 +143,18 @@ def test_the_legacy_resource_is_refused_while_dra_owns_the_gpus(make: Any) -> No
     assert unplaced.reason.message.startswith("nvidia.com/gpu is not offered by any plan while Dynamic Resource")
 
 
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "deviceclass.resource.kubernetes.io/gpu.nvidia.com"])
+def test_an_extended_resource_that_a_class_serves_becomes_a_claim(make: Any, resource: str) -> None:
+    plain = codec.to_plain(make.gpu_class())
+    plain["spec"]["extendedResourceName"] = "nvidia.com/gpu"
+    serving = codec.convert(plain, type(make.gpu_class()))
+    pods = [make.pod(limits={resource: "2"}, tolerations=TOLERATIONS) for _ in range(2)]
+    solution = make.solve(pods, [gpu_pool(make)], plans(make), device_classes=[serving], options=DRA_ON)
+    assert [claim.instance_types for claim in solution.new_node_claims] == [("a2",), ("a2",)]
+    assert [item.claim for item in solution.claims] == sorted(f"default/{pod.name}-extended-resources" for pod in pods)
+    assert resource not in solution.new_node_claims[0].node_claim.spec.resources.requests
+
+
 def test_daemons_with_claims_count_only_while_dra_is_on(make: Any) -> None:
     daemon = make.daemon_set("ds", requests={"cpu": "1"}, resourceClaims=[{"name": "gpu"}])
     pod = make.pod(requests={"cpu": "1"})
