@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 UNLIMITED: Final = 2**31 - 1
 _WHOLE: Final = 100
+_MAX_DIGITS: Final = 18  # the CRD bounds neither the length nor the number
 
 
 class BudgetError(ValueError):
@@ -59,7 +60,7 @@ def is_active(budget: Budget, now: datetime) -> bool:
         hit = parse_schedule(budget.schedule).hit_after(now - parse_duration(budget.duration))
     except (ScheduleError, DurationError) as error:
         msg = f"invalid schedule or duration, {error}"
-        raise BudgetError(msg) from None
+        raise BudgetError(msg) from error
     return hit is not None and hit <= now
 
 
@@ -69,8 +70,8 @@ def allowed_by(budget: Budget, total: int, now: datetime) -> int:
         return UNLIMITED
     text = budget.nodes
     number = text.removesuffix("%")
-    if not number.isdecimal() or not number.isascii():
-        msg = f"nodes {text!r} is not a number or a percentage"
+    if not number.isdecimal() or not number.isascii() or len(number) > _MAX_DIGITS:
+        msg = f"nodes {text[: _MAX_DIGITS + 1]!r} is not a number or a percentage"
         raise BudgetError(msg)
     return -(-int(number) * total // _WHOLE) if text.endswith("%") else int(number)
 

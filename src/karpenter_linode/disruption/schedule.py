@@ -35,7 +35,7 @@ _FIELDS: Final[tuple[tuple[str, int, int, dict[str, int]], ...]] = (
     ("month", 1, 12, _MONTHS),
     ("day of week", 0, 6, _DAYS),
 )
-_PART: Final = re.compile(r"(\*|\?|([0-9a-z]+)(?:-([0-9a-z]+))?)(?:/([0-9]+))?")
+_PART: Final = re.compile(r"(\*|\?|([0-9a-z]+)(?:-([0-9a-z]+))?)(?:/([0-9]{1,4}))?")
 _SEARCHED_DAYS: Final = 366 * 5
 _EVERY: Final = "@every "
 

@@ -14,7 +14,7 @@ from karpenter_linode.model.requirement_spec import NodeSelectorRequirement
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 MAX_INT64: Final = 2**63 - 1
 _SHOWN_VALUES: Final = 5
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,64}")  # no label value is longer, and Python reads no endless numbers
 
 
 class RequirementError(ValueError):

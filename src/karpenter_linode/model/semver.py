@@ -8,11 +8,13 @@ from typing import Final
 
 from msgspec import Struct
 
-_NUMBER: Final = r"(0|[1-9][0-9]*)"
+_NUMBER: Final = r"(0|[1-9][0-9]{0,19})"
 _PATTERN: Final = re.compile(
     rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?",
 )
 _MAX_NUMBER: Final = 2**64 - 1
+_MAX_DIGITS: Final = len(str(_MAX_NUMBER))
+_SHOWN: Final = 80
 
 
 class SemVerError(ValueError):
@@ -55,16 +57,23 @@ class SemVer(Struct, frozen=True, order=False):
 def _parse(text: str) -> SemVer:
     match = _PATTERN.fullmatch(text)
     if match is None:
-        msg = f"{text!r} is not a semantic version: expected MAJOR.MINOR.PATCH without leading zeros"
+        msg = f"{text[:_SHOWN]!r} is not a semantic version: expected MAJOR.MINOR.PATCH without leading zeros"
         raise SemVerError(msg)
     numbers = [int(part) for part in match.groups()[:3]]
     prerelease = tuple((match[4] or "").split(".")) if match[4] else ()
     build = tuple((match[5] or "").split(".")) if match[5] else ()
-    bad_number = any(part.isdigit() and len(part) > 1 and part[0] == "0" for part in prerelease)
+    bad_number = any(_is_bad_number(part) for part in prerelease)
     if max(numbers) > _MAX_NUMBER or "" in prerelease or "" in build or bad_number:
-        msg = f"{text!r} is not a semantic version: empty part, leading zero or number out of range"
+        msg = f"{text[:_SHOWN]!r} is not a semantic version: empty part, leading zero or number out of range"
         raise SemVerError(msg)
     return SemVer(numbers[0], numbers[1], numbers[2], prerelease, build)
+
+
+def _is_bad_number(part: str) -> bool:
+    """A numeric identifier with a leading zero, or too great for 64 bits, as blang/semver has it."""
+    if not part.isdigit():
+        return False
+    return len(part) > _MAX_DIGITS or (len(part) > 1 and part[0] == "0") or int(part) > _MAX_NUMBER
 
 
 def _compare_prerelease(mine: tuple[str, ...], theirs: tuple[str, ...]) -> int:

@@ -5,8 +5,15 @@ from typing import Any
 
 import pytest
 
-from karpenter_linode.disruption.budgets import UNLIMITED, allowed_disruptions, pool_budgets
+from karpenter_linode.disruption.budgets import (
+    UNLIMITED,
+    BudgetError,
+    allowed_by,
+    allowed_disruptions,
+    pool_budgets,
+)
 from karpenter_linode.disruption.schedule import ScheduleError, parse_schedule
+from karpenter_linode.model.karpenter import Budget
 
 
 def at(text: str) -> datetime:
@@ -142,3 +149,11 @@ def test_what_counts_and_what_is_away_already(pool: Any, claim: Any, node: Any, 
     later = now + timedelta(hours=1)
     generous = pool(spec={"disruption": {"budgets": [{"nodes": "100%"}]}})
     assert pool_budgets([generous], state.state_nodes(later), "Empty", later)["gpu"].remaining == 1
+
+
+def test_endless_numbers_are_errors_of_the_field_that_holds_them() -> None:
+    endless = "9" * 5000
+    with pytest.raises(ScheduleError, match="minute"):
+        parse_schedule(f"*/{endless} * * * *")
+    with pytest.raises(BudgetError, match="nodes"):
+        allowed_by(Budget(nodes=endless), 10, at("2026-01-01T00:00:00"))

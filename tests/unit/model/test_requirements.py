@@ -166,3 +166,10 @@ def test_the_written_form_reads_back(item: Requirement) -> None:
         assert back.operator == "DoesNotExist"
     else:
         assert (back.gte, back.lte) == (item.gte, item.lte)
+
+
+def test_endless_numbers_are_no_integers() -> None:
+    endless = "9" * 5000
+    with pytest.raises(RequirementError, match="single positive integer"):
+        requirement(KEY, "Gt", (endless,))
+    assert not requirement(KEY, "Gt", ("5",)).has(endless)

@@ -48,3 +48,10 @@ def test_what_is_no_version_is_refused_with_its_text(text: str) -> None:
     with pytest.raises(SemVerError) as caught:
         SemVer.parse(text)
     assert repr(text) in str(caught.value)
+
+
+@pytest.mark.parametrize("form", ["{}.0.0", "1.0.0-{}", "1.0.0-a.{}"])
+def test_numbers_beyond_64_bits_are_refused_however_long(form: str) -> None:
+    for number in (str(2**64), "9" * 5000):
+        with pytest.raises(SemVerError, match="is not a semantic version"):
+            SemVer.parse(form.format(number))
