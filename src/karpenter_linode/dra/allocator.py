@@ -78,6 +78,7 @@ class Allocator:
         self._steps = steps
         self._ledger = Ledger()
         self._claims: dict[str, ClaimAllocation] = {}
+        self._on_target: dict[str, list[str]] = {}
         self._names_of: dict[str, tuple[tuple[InstanceType, ...], tuple[str, ...]]] = {}
         self._explained: dict[Hashable, Reason] = {}
 
@@ -128,13 +129,15 @@ class Allocator:
         self._ledger.commit(allocation)
         for claim in allocation.claims:
             self._claims[claim.claim] = claim
+            self._on_target.setdefault(claim.target_id, []).append(claim.claim)
             self._known.give(claim.claim)
 
     def release(self, target_id: str, instance_types: Iterable[str]) -> None:
         """Give back what some instance types of a target hold. Unknown ones are ignored."""
         names = frozenset(instance_types)
-        for key, claim in self._claims.items():
-            if claim.target_id == target_id and not names.isdisjoint(claim.devices):
+        for key in self._on_target.get(target_id, ()):
+            claim = self._claims[key]
+            if not names.isdisjoint(claim.devices):
                 self._claims[key] = ClaimAllocation(
                     claim.claim,
                     target_id,
@@ -152,8 +155,7 @@ class Allocator:
         """
         drivers = {
             grant.id.driver
-            for claim in self._claims.values()
-            if claim.target_id == target_id
+            for claim in map(self._claims.__getitem__, self._on_target.get(target_id, ()))
             for grants in claim.devices.values()
             for grant in grants
             if grant.id.template
