@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -161,8 +161,3 @@ class Executor:
 
 def _locked(effect: Patch) -> str:
     return f"{effect.kind.KIND}/{effect.namespace}/{effect.name}/{effect.lock}"
-
-
-def parse_deadline(text: str) -> datetime | None:
-    """The deadline of an ``Evict`` effect."""
-    return datetime.fromisoformat(text) if text else None

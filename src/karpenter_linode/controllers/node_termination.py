@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.controllers.cloud_calls import delete_instance, instance_exists
-from karpenter_linode.controllers.effects import Done, Executor, parse_deadline
+from karpenter_linode.controllers.effects import Done, Executor
 from karpenter_linode.controllers.reconciler import Reconciler
 from karpenter_linode.controllers.timing import Backoff
 from karpenter_linode.lifecycle.effects import CloudDelete, CloudGet
@@ -81,14 +81,13 @@ class EvictionQueue(Reconciler):
 
     def accept(self, effect: Evict) -> None:
         """Take pods in. A pod that is queued already keeps the earlier deadline."""
-        deadline = parse_deadline(effect.deadline)
         for namespace, name, uid in effect.pods:
             key = f"{namespace}/{name}/{uid}"
             if key not in self._deadlines:
-                self._deadlines[key] = deadline
+                self._deadlines[key] = effect.deadline
                 self.queue.add(key)
             else:
-                known = [moment for moment in (self._deadlines[key], deadline) if moment is not None]
+                known = [moment for moment in (self._deadlines[key], effect.deadline) if moment is not None]
                 self._deadlines[key] = min(known) if known else None
 
     async def reconcile(self, key: str) -> Done | None:

@@ -48,13 +48,14 @@ def plan_drain(pods: Iterable[Pod], deadline: datetime | None, now: datetime) ->
     A tier waits until the one before it is really gone: terminating pods still count.
     """
     waiting = tuple(pod for pod in pods if is_waiting_eviction(pod, now))
-    forced = tuple(pod for pod in waiting if needs_force_delete(pod, deadline, now))
+    forced: list[Pod] = []
     tiers: dict[tuple[bool, bool], list[Pod]] = {}
     for pod in waiting:
-        if pod not in forced:
-            tiers.setdefault((is_critical(pod), owned_by_daemon_set(pod)), []).append(pod)
+        late = needs_force_delete(pod, deadline, now)
+        turn = forced if late else tiers.setdefault((is_critical(pod), owned_by_daemon_set(pod)), [])
+        turn.append(pod)
     first = tiers[min(tiers)] if tiers else []
-    return Drain(waiting, forced, tuple(first))
+    return Drain(waiting, tuple(forced), tuple(first))
 
 
 def is_drainable(pod: Pod, now: datetime) -> bool:

@@ -7,7 +7,7 @@ into the next call of the decider.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -109,11 +109,11 @@ class Evict(Struct, frozen=True):
 
     Args:
         pods: ``(namespace, name, uid)``.
-        deadline: when they must be gone, as RFC 3339 text; "" for no deadline.
+        deadline: when they must be gone; None for no deadline.
     """
 
     pods: tuple[tuple[str, str, str], ...]
-    deadline: str = ""
+    deadline: datetime | None = None
 
 
 class Requeue(Struct, frozen=True):

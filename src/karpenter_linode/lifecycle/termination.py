@@ -141,7 +141,7 @@ def _drain(
         return _Wait(
             conditions,
             (
-                Evict(due, deadline.isoformat() if deadline is not None else ""),
+                Evict(due, deadline),
                 PublishEvent(node, "Warning", "FailedDraining", message, (node.name,)),
                 Requeue(NODE_POLL),
             ),

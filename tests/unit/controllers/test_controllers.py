@@ -116,7 +116,7 @@ def test_a_protected_pod_waits_until_its_deadline_nears(lab: Any, node: Any) -> 
         await world.clock.sleep(30)
         assert world.store.find(Pod, "p", "default").metadata.deletion_timestamp is None
         deadline = world.clock.now() + timedelta(seconds=20)
-        queue.accept(Evict((("default", "p", made.uid),), deadline.isoformat()))
+        queue.accept(Evict((("default", "p", made.uid),), deadline))
         await world.clock.sleep(15)
         assert world.store.find(Pod, "p", "default").metadata.deletion_timestamp is not None
         assert any(reason == "Disrupted" for _, reason, _ in world.notebook.events)
@@ -132,7 +132,7 @@ def test_the_earlier_deadline_is_kept(lab: Any, node: Any) -> None:
         queue, task = await queued(world, made)
         for seconds in (40, 4000):
             deadline = world.clock.now() + timedelta(seconds=seconds)
-            queue.accept(Evict((("default", "p", made.uid),), deadline.isoformat()))
+            queue.accept(Evict((("default", "p", made.uid),), deadline))
         queue.accept(Evict((("default", "p", made.uid),)))
         await world.clock.sleep(25)
         assert world.store.find(Pod, "p", "default").metadata.deletion_timestamp is not None
