@@ -94,12 +94,11 @@ def survey_candidates(view: View, in_flight: Collection[str], now: datetime, *, 
     candidates: list[Candidate] = []
     blocked: list[Blocked] = []
     for state in view.state_nodes(now):
-        refusal = _refusal(state, view, in_flight)
-        if refusal is None:
-            judged = _with_pods(state, view, now, eventual=eventual)
-            (candidates if isinstance(judged, Candidate) else blocked).append(judged)  # type: ignore[arg-type]
+        judged = _refusal(state, view, in_flight) or _with_pods(state, view, now, eventual=eventual)
+        if isinstance(judged, Candidate):
+            candidates.append(judged)
         else:
-            blocked.append(refusal)
+            blocked.append(judged)
     return Survey(tuple(candidates), tuple(blocked))
 
 
