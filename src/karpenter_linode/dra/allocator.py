@@ -79,6 +79,7 @@ class Allocator:
         self._ledger = Ledger()
         self._claims: dict[str, ClaimAllocation] = {}
         self._on_target: dict[str, list[str]] = {}
+        self._releases: dict[str, int] = {}
         self._names_of: dict[str, tuple[tuple[InstanceType, ...], tuple[str, ...]]] = {}
         self._explained: dict[Hashable, Reason] = {}
 
@@ -106,7 +107,7 @@ class Allocator:
         place: Hashable = target.id
         if refused is not None:
             if not target.node_name:
-                place = (target.id, target.requirements, self._names(target))
+                place = (target.id, self._releases.get(target.id, 0), target.requirements, self._names(target))
             if not explain and place in refused:
                 return refused[place]
         found, certain = self._find(target, known, explain=explain)
@@ -145,8 +146,10 @@ class Allocator:
                     {name: narrowed for name, narrowed in claim.contributed.items() if name not in names},
                     claim.bound,
                 )
-        self._ledger.release(target_id, sorted(names))
-        self._known.forget_refusals()
+        if self._ledger.release(target_id, sorted(names)):
+            self._known.forget_refusals()
+        else:  # predicted devices are of use to nobody else
+            self._releases[target_id] = self._releases.get(target_id, 0) + 1
 
     def template_drivers(self, target_id: str) -> tuple[str, ...]:
         """Drivers whose predicted devices a target was given, for ``karpenter.sh/requested-dra-drivers``.
