@@ -149,6 +149,7 @@ class Allocator:
         if self._ledger.release(target_id, sorted(names)):
             self._known.forget_refusals()
         else:  # predicted devices are of use to nobody else
+            self._known.forget_refusals_of(target_id)
             self._releases[target_id] = self._releases.get(target_id, 0) + 1
 
     def template_drivers(self, target_id: str) -> tuple[str, ...]:

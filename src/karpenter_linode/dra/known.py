@@ -89,6 +89,11 @@ class KnownClaims:
         for refused in self._refused.values():
             refused.clear()
 
+    def forget_refusals_of(self, target_id: str) -> None:
+        """Devices of one existing node were released."""
+        for refused in self._refused.values():
+            refused.pop(target_id, None)
+
     def _learn(self, claim: ResourceClaim) -> KnownClaim:
         prepared = self._prepared(claim)
         allocated = claim.status.allocation is not None and not released(claim, self._deleting)

@@ -444,6 +444,16 @@ def test_refusals_are_forgotten_when_devices_come_back(b: Any) -> None:
     assert isinstance(allocator.allocate(target, [late]), Allocation)
 
 
+def test_a_release_on_a_joining_node_frees_its_predicted_devices(b: Any) -> None:
+    plan = b.gpu_plan()
+    allocator, target = b.allocator(), b.node("n9", {}, plan, initialized=False)
+    allocator.commit(allocator.allocate(target, [b.claim("a")]))
+    late = b.claim("late")
+    assert isinstance(allocator.allocate(target, [late]), Reason)
+    allocator.release(target.id, [plan.name])
+    assert isinstance(allocator.allocate(target, [late]), Allocation)
+
+
 def test_a_refusal_by_a_failing_selector_ends_when_the_device_is_taken(b: Any) -> None:
     devices = [b.device("odd"), b.device("good", driver_attributes={"k": 1})]
     allocator = b.allocator(b.slice_of(devices, node="n1"))
