@@ -10,13 +10,12 @@ import click
 from karpenter_linode.catalog import family_of
 from karpenter_linode.cli import options
 from karpenter_linode.cli.output import note, print_data, print_lines
-from karpenter_linode.cluster.assumed import allocatable
 from karpenter_linode.explain.text import Line, dollars, table
 from karpenter_linode.linode.instance_types import build_instance_types, unavailable_plans
 from karpenter_linode.linode.plan_filter import STANDARD, PlanFilter, hourly_price, refuse_plan
 from karpenter_linode.linode.tables import bundled_availability, bundled_tables
 from karpenter_linode.model import codec
-from karpenter_linode.scheduling.resources import to_resource_list
+from karpenter_linode.scheduling.resources import allocatable, to_resource_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,59 +7,46 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from karpenter_linode.model import labels
-from karpenter_linode.model.requirements import Requirements
+from karpenter_linode.model.reason import Reason
 from karpenter_linode.scheduling import resources as res
+from karpenter_linode.scheduling.plan_choice import PlanChooser
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from karpenter_linode.model.instance_type import InstanceType, Offering
+    from karpenter_linode.model.instance_type import InstanceType
     from karpenter_linode.model.karpenter import NodeClaim
+    from karpenter_linode.scheduling.plan_choice import Choice
 
 
-def allocatable(instance_type: InstanceType) -> res.Resources:
-    """Capacity less everything that is kept from pods, for the resources the plan has (spec 5.3)."""
-    overhead = instance_type.overhead
-    kept = res.total(
-        map(res.from_resource_list, (overhead.kube_reserved, overhead.system_reserved, overhead.eviction_threshold)),
-    )
-    return res.subtract(res.from_resource_list(instance_type.capacity), kept)
+class Launches:
+    """Tells what NodeClaims will look like once launched, by the launch's own rule.
 
-
-def assume_launched(claim: NodeClaim, instance_types: Mapping[str, tuple[InstanceType, ...]]) -> NodeClaim:
-    """The NodeClaim as it will look once launched: on the cheapest plan that it allows, is available and is big enough.
-
-    The rule is the one of the launch itself (spec/linode-provider.md 4.2). A NodeClaim that allows nothing that can be
-    bought now is returned as it is: it offers no room.
+    Args:
+        instance_types: plans of each NodePool, by pool name.
     """
-    requirements = Requirements.from_specs(claim.spec.requirements)
-    requests = res.from_resource_list(claim.spec.resources.requests)
-    choices = [
-        (offering.price, kind.name, kind, offering)
-        for kind in instance_types.get(claim.metadata.labels.get(labels.NODEPOOL, ""), ())
-        if res.fits(requests, allocatable(kind)) and Requirements.from_specs(kind.requirements).intersects(requirements)
-        for offering in _open_offerings(kind, requirements)
-    ]
-    if not choices:
-        return claim
-    _, _, kind, offering = min(choices, key=lambda choice: choice[:2])
-    return _as_launched(claim, kind, offering)
+
+    def __init__(self, instance_types: Mapping[str, tuple[InstanceType, ...]]) -> None:
+        self._instance_types = instance_types
+        self._choosers: dict[str, PlanChooser] = {}
+
+    def assume(self, claim: NodeClaim) -> NodeClaim:
+        """The NodeClaim as it will look; as it is, without room, where nothing that it allows can be bought now."""
+        pool = claim.metadata.labels.get(labels.NODEPOOL, "")
+        chooser = self._choosers.get(pool)
+        if chooser is None:
+            chooser = self._choosers[pool] = PlanChooser(self._instance_types.get(pool, ()))
+        choice = chooser.cheapest(claim)
+        return claim if isinstance(choice, Reason) else _as_launched(claim, choice)
 
 
-def _open_offerings(kind: InstanceType, requirements: Requirements) -> Iterable[Offering]:
-    return (
-        offering
-        for offering in kind.offerings
-        if offering.available and Requirements.from_specs(offering.requirements).intersects(requirements)
-    )
-
-
-def _as_launched(claim: NodeClaim, kind: InstanceType, offering: Offering) -> NodeClaim:
+def _as_launched(claim: NodeClaim, choice: Choice) -> NodeClaim:
+    kind = choice.instance_type
     single = {
         spec.key: spec.values[0]
-        for spec in (*kind.requirements, *offering.requirements)
+        for spec in (*kind.requirements, *choice.offering.requirements)
         if spec.operator == "In" and len(spec.values) == 1
     }
     metadata = replace(claim.metadata, labels={**single, **claim.metadata.labels})
-    status = replace(claim.status, capacity=kind.capacity, allocatable=res.to_resource_list(allocatable(kind)))
+    status = replace(claim.status, capacity=kind.capacity, allocatable=res.to_resource_list(res.allocatable(kind)))
     return replace(claim, metadata=metadata, status=status)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from karpenter_linode.cluster.assumed import assume_launched
+from karpenter_linode.cluster.assumed import Launches
 from karpenter_linode.cluster.pending import displaced_pods, pending_pods
 from karpenter_linode.model import core, karpenter, resource
 from karpenter_linode.scheduling.pods import is_scheduled
@@ -40,12 +40,12 @@ def build_problem(
     NodeClaims that aren't launched yet count as the plan that the launch would choose, so that a slow launch neither
     stops provisioning nor causes a second node.
     """
-    displaced = displaced_pods(view, now)
+    displaced, launches = displaced_pods(view, now), Launches(instance_types)
     return Problem(
         pods=(*pending_pods(view).pods, *displaced),
         node_pools=view.all(karpenter.NodePool),
         instance_types=dict(sorted(instance_types.items())),
-        nodes=tuple(_assumed(state, instance_types) for state in view.state_nodes(now)),
+        nodes=tuple(_assumed(state, launches) for state in view.state_nodes(now)),
         bound_pods=tuple(pod for pod in view.all(core.Pod) if is_scheduled(pod)),
         daemon_sets=view.all(core.DaemonSet),
         namespaces=view.all(core.Namespace),
@@ -62,8 +62,8 @@ def build_problem(
     )
 
 
-def _assumed(state: StateNode, instance_types: Mapping[str, tuple[InstanceType, ...]]) -> StateNode:
+def _assumed(state: StateNode, launches: Launches) -> StateNode:
     claim = state.node_claim
     if claim is None or claim.status.provider_id:
         return state
-    return replace(state, node_claim=assume_launched(claim, instance_types))
+    return replace(state, node_claim=launches.assume(claim))

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.model import labels
-from karpenter_linode.model.instance_type import InstanceType, Overhead
+from karpenter_linode.model.instance_type import Overhead
 from karpenter_linode.model.karpenter import KubeletConfiguration
 from karpenter_linode.model.quantity import BINARY_SI, MILLI, Quantity
 
@@ -84,19 +84,6 @@ def overhead(plan: LinodeType, memory: Quantity, kubelet: KubeletConfiguration =
     kube.update({name: Quantity.parse(text) for name, text in kubelet.kube_reserved.items()})
     system = {name: Quantity.parse(text) for name, text in kubelet.system_reserved.items()}
     return Overhead(kube, system, {"memory": _eviction_threshold(memory, kubelet)})
-
-
-def allocatable(instance_type: InstanceType) -> ResourceList:
-    """Capacity less the sum of the overheads, for the resources that the capacity names."""
-    parts = instance_type.overhead
-    result: ResourceList = {}
-    for name, amount in instance_type.capacity.items():
-        left = amount
-        for reserved in (parts.kube_reserved, parts.system_reserved, parts.eviction_threshold):
-            if name in reserved:
-                left -= reserved[name]
-        result[name] = left
-    return result
 
 
 def _reserved_millicores(millicores: int) -> int:

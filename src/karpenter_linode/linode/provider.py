@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.linode import tags
-from karpenter_linode.linode.capacity import allocatable
-from karpenter_linode.linode.choose import cheapest
 from karpenter_linode.linode.cluster_view import (
     ClusterReader,
     ClusterView,
@@ -26,7 +24,7 @@ from karpenter_linode.linode.provider_options import ProviderOptions
 from karpenter_linode.linode.toolbox import Toolbox
 from karpenter_linode.linode.unavailable import UnavailableOfferings
 from karpenter_linode.model import labels
-from karpenter_linode.model.instance_type import InstanceType
+from karpenter_linode.model.reason import Reason
 from karpenter_linode.ports import (
     CloudError,
     CloudInstance,
@@ -35,11 +33,14 @@ from karpenter_linode.ports import (
     InsufficientCapacityError,
     Launched,
 )
+from karpenter_linode.scheduling.plan_choice import PlanChooser
+from karpenter_linode.scheduling.resources import allocatable, to_resource_list
 
 if TYPE_CHECKING:
     from karpenter_linode.linode.client import LinodeClient
     from karpenter_linode.linode.discovery import Cluster
     from karpenter_linode.model.core import ResourceList
+    from karpenter_linode.model.instance_type import InstanceType
     from karpenter_linode.model.karpenter import LinodeNodeClass, NodeClaim, NodePool
     from karpenter_linode.model.linode import LinodeInstance
     from karpenter_linode.model.quantity import Quantity
@@ -209,11 +210,11 @@ class LinodeCloudProvider:
         node_class: LinodeNodeClass,
         instance_types: tuple[InstanceType, ...],
     ) -> PoolTemplate:
-        chosen = cheapest(node_claim, instance_types)
-        if not isinstance(chosen, InstanceType):
-            raise InsufficientCapacityError(chosen.message)
+        choice = PlanChooser(instance_types).cheapest(node_claim)
+        if isinstance(choice, Reason):
+            raise InsufficientCapacityError(choice.message)
         options = self._tools.options
-        return pool_template(node_claim, node_class, chosen.name, self._tools.cluster, options.pool_tags)
+        return pool_template(node_claim, node_class, choice.instance_type.name, self._tools.cluster, options.pool_tags)
 
     def _remember(self, node_claim: str, template: PoolTemplate) -> None:
         """A NodeClaim stays with the pool it began to wait for, lest a second one is bought for it elsewhere."""
@@ -257,7 +258,7 @@ def _launched(instance: LinodeInstance, chosen: InstanceType, node_class: Linode
         provider_id=provider_id(instance.id),
         instance_type=chosen.name,
         capacity=_without_zeros(chosen.capacity),
-        allocatable=_without_zeros(allocatable(chosen)),
+        allocatable=_without_zeros(to_resource_list(allocatable(chosen))),
         labels={spec.key: spec.values[0] for spec in chosen.requirements if len(spec.values) == 1},
         annotations={key: annotations[key] for key in hashes if key in annotations},
     )

@@ -54,7 +54,7 @@ class Plan:
         self.name = source.name
         self.requirements = Requirements.from_specs(source.requirements)
         self.capacity = res.from_resource_list(source.capacity)
-        self.allocatable = _allocatable(source)
+        self.allocatable = res.allocatable(source)
         self.offerings = tuple(
             PlanOffering(
                 index,
@@ -291,20 +291,3 @@ def mask_of(flags: Iterator[bool]) -> int:
         if flag:
             mask |= 1 << position
     return mask
-
-
-def _allocatable(source: InstanceType) -> Resources:
-    """Capacity less overhead; huge pages are taken from memory (spec/karpenter-scheduling.md 5.3)."""
-    overhead = res.total(
-        res.from_resource_list(part)
-        for part in (
-            source.overhead.kube_reserved,
-            source.overhead.system_reserved,
-            source.overhead.eviction_threshold,
-        )
-    )
-    left = res.subtract(res.from_resource_list(source.capacity), overhead)
-    pages = sum(quantity.nano for name, quantity in source.capacity.items() if name.startswith(res.HUGEPAGES_PREFIX))
-    if pages and res.MEMORY in left:
-        left[res.MEMORY] = max(0, left[res.MEMORY] - pages)
-    return left

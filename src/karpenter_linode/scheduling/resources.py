@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from karpenter_linode.model.core import Container, ContainerStatus, Pod, ResourceList
+    from karpenter_linode.model.instance_type import InstanceType
 
 Resources = dict[str, int]
 
@@ -93,6 +94,23 @@ def shortfalls(need: Mapping[str, int], room: Mapping[str, int]) -> tuple[tuple[
     missing = {name for name, amount in need.items() if amount > room.get(name, 0)}
     missing |= {name for name, amount in room.items() if amount < 0}
     return tuple((name, need.get(name, 0), room.get(name, 0)) for name in sorted(missing))
+
+
+def allocatable(instance_type: InstanceType) -> Resources:
+    """What a plan leaves for pods, in nano-units (spec/karpenter-scheduling.md 5.3).
+
+    Capacity less everything that is kept from pods, for the resources that the capacity names; huge pages are taken
+    from memory.
+    """
+    capacity, overhead = instance_type.capacity, instance_type.overhead
+    kept = total(
+        map(from_resource_list, (overhead.kube_reserved, overhead.system_reserved, overhead.eviction_threshold))
+    )
+    left = subtract(from_resource_list(capacity), kept)
+    pages = sum(amount.nano for name, amount in capacity.items() if name.startswith(HUGEPAGES_PREFIX))
+    if pages and MEMORY in left:
+        left[MEMORY] = max(0, left[MEMORY] - pages)
+    return left
 
 
 def pod_requests(pod: Pod) -> Resources:

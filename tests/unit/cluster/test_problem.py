@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from karpenter_linode.cluster.assumed import assume_launched
+from karpenter_linode.cluster.assumed import Launches
 from karpenter_linode.cluster.pending import NOT_FOR_KARPENTER, pending_pods, refusal
 from karpenter_linode.cluster.problem import build_problem
 from karpenter_linode.cluster.state import ClusterState
@@ -48,21 +48,21 @@ def claim(make: Any) -> Any:
 
 def test_an_unlaunched_claim_counts_as_the_plan_the_launch_would_choose(claim: Any) -> None:
     plans = (plan("dear", 9), plan("cheap", 5), plan("cheaper", 3, available=False), plan("tiny", 1, "1"))
-    assumed = assume_launched(claim(["dear", "cheap", "cheaper", "tiny"]), {"p": plans})
+    assumed = Launches({"p": plans}).assume(claim(["dear", "cheap", "cheaper", "tiny"]))
     assert assumed.metadata.labels["node.kubernetes.io/instance-type"] == "cheap"
     assert assumed.metadata.labels["topology.kubernetes.io/zone"] == "us-ord"
     assert {name: str(amount) for name, amount in assumed.status.allocatable.items()} == {"cpu": "3900m"}
 
 
 def test_ties_go_to_the_first_name(claim: Any) -> None:
-    assumed = assume_launched(claim(["b", "a"]), {"p": (plan("b", 5), plan("a", 5))})
+    assumed = Launches({"p": (plan("b", 5), plan("a", 5))}).assume(claim(["b", "a"]))
     assert assumed.metadata.labels["node.kubernetes.io/instance-type"] == "a"
 
 
 def test_a_claim_that_nothing_can_serve_offers_no_room(claim: Any) -> None:
     made = claim(["gone"])
-    assert assume_launched(made, {"p": (plan("other", 5),)}) is made
-    assert assume_launched(made, {}) is made
+    assert Launches({"p": (plan("other", 5),)}).assume(made) is made
+    assert Launches({}).assume(made) is made
 
 
 def test_a_problem_holds_pending_pods_in_flight_claims_and_bound_pods(make: Any, claim: Any, now: Any) -> None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karpenter_linode.linode.capacity import allocatable, capacity, overhead, pod_limit
+from karpenter_linode.linode.capacity import capacity, overhead, pod_limit
 from karpenter_linode.linode.tables import bundled_types
 from karpenter_linode.model.instance_type import InstanceType
 from karpenter_linode.model.karpenter import KubeletConfiguration
 from karpenter_linode.model.quantity import QuantityError
+from karpenter_linode.scheduling.resources import allocatable, to_resource_list
 
 if TYPE_CHECKING:
     from karpenter_linode.model.linode import LinodeType
@@ -23,7 +24,7 @@ def _left(plan: LinodeType, kubelet: KubeletConfiguration | None = None) -> dict
     kubelet = kubelet or KubeletConfiguration()
     has = capacity(plan, kubelet)
     item = InstanceType(plan.id, capacity=has, overhead=overhead(plan, has["memory"], kubelet))
-    return {name: str(amount) for name, amount in allocatable(item).items()}
+    return {name: str(amount) for name, amount in to_resource_list(allocatable(item)).items()}
 
 
 @pytest.mark.parametrize(
