@@ -97,11 +97,6 @@ def exclusions(state: ClaimState, found: Findings, shape: Shape) -> tuple[Reason
     )
 
 
-def plan_list(state: ClaimState, mask: int) -> str:
-    """The cheapest plans of a mask by name, and how many more there are."""
-    return _examples(state, mask)
-
-
 def _sentence(found: Findings) -> str:
     compatible, fitting, offered = found.compatible, found.fitting, found.offered
     no = "no instance type "

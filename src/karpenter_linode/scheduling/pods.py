@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from karpenter_linode.model import labels
 from karpenter_linode.model.duration import DurationError, parse_duration
-from karpenter_linode.model.meta import is_true
 from karpenter_linode.model.selectors import selects
 from karpenter_linode.scheduling.taints import DISRUPTED, untolerated
 
@@ -179,8 +178,3 @@ def _never_allows(budget: PodDisruptionBudget, pod: Pod) -> bool:
     if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and not_ready:
         return False
     return budget.spec.max_unavailable in {0, "0%"} or budget.spec.min_available == "100%"
-
-
-def is_ready(pod: Pod) -> bool:
-    """Whether the pod reports ``Ready``."""
-    return is_true(pod.status.conditions, "Ready")

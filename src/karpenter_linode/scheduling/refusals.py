@@ -24,6 +24,8 @@ from karpenter_linode.scheduling.topology.group import AFFINITY, ANTI_AFFINITY
 from karpenter_linode.scheduling.volumes import over_limit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from karpenter_linode.model.core import Pod
     from karpenter_linode.scheduling.existing import ExistingNode
     from karpenter_linode.scheduling.open_claims import OpenClaim
@@ -36,6 +38,7 @@ NO_TEMPLATES = "nodepool requirements filtered out all available instance types"
 NO_POOLS = "no dynamic nodepools found"
 _KIND_CODES = {AFFINITY: "pod-affinity", ANTI_AFFINITY: "pod-anti-affinity"}
 _EXAMPLES = 3
+_EXAMINED = 256  # places looked at one by one; more would say no more
 
 
 class Refusals:
@@ -47,51 +50,56 @@ class Refusals:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._by_shape: dict[Shape, tuple[Reason, ...]] = {}
+        self._new: dict[Shape, tuple[Reason, ...]] = {}
+        self._taken: dict[Shape, tuple[Reason, ...]] = {}
 
-    def explain(self, pod: Pod, shape: Shape) -> Reason:
-        """The whole tree for a pod whose last form was this shape; the root is the event's line."""
+    def explain(self, pod: Pod, first: Shape, shape: Shape) -> Reason:
+        """The whole tree for a pod; the root is the event's line.
+
+        Args:
+            pod: the pod.
+            first: its shape as the user wrote it.
+            shape: its shape after the last preference was given up.
+        """
         if shape.refused is not None:
             return _about(shape.refused, pod)
         if shape.dra and self._world.devices is not None:
             claims = self._world.devices.claims_of(pod)
             if isinstance(claims, Reason):
                 return _about(claims, pod)
-        parts = self._by_shape.get(shape)
-        if parts is None:
-            parts = self._parts(pod, shape)
-            if not shape.dra:
-                self._by_shape[shape] = parts
+        parts = (*self._on_new(pod, shape), *self._on_taken(pod, shape))
         pools = [part for part in parts if part.subject.startswith("NodePool ")]
         decisive = pools or parts[:1]
         return Reason(
             decisive[0].code,
             "; ".join(part.message for part in decisive),
             subject=f"Pod {pod.key}",
-            children=parts,
+            children=(*parts, *_given_up(first, shape)),
         )
 
-    def _parts(self, pod: Pod, shape: Shape) -> tuple[Reason, ...]:
+    # New claims
+
+    def _on_new(self, pod: Pod, shape: Shape) -> tuple[Reason, ...]:
+        """Why no new claim takes it: one reason for each NodePool."""
+        found = self._new.get(shape)
+        if found is None:
+            found = self._pools(pod, shape)
+            if not shape.dra:  # reasons about devices name the pod's own claims
+                self._new[shape] = found
+        return found
+
+    def _pools(self, pod: Pod, shape: Shape) -> tuple[Reason, ...]:
         world = self._world
-        children: list[Reason] = []
         if world.devices is not None and (owned := world.devices.owned_by_dra(shape)) is not None:
             text = (
                 f"{owned} is not offered by any plan while Dynamic Resource Allocation owns the GPUs: the legacy "
                 "device plugin must not own the same ones; ask for them through a ResourceClaim"
             )
-            children.append(Reason(DRA_OWNS_GPUS, text, facts=(("resource", owned),)))
-        elif not world.templates:
-            text = NO_TEMPLATES if world.pools else NO_POOLS
-            children.append(
-                Reason("no-templates" if world.pools else "no-nodepools", text, children=tuple(world.notes))
-            )
-        else:
-            children += [self._by_template(template, pod, shape) for template in world.templates]
-        children += self._on_existing(pod, shape)
-        children += self._on_open(pod, shape)
-        return tuple(children)
-
-    # New claims
+            return (Reason(DRA_OWNS_GPUS, text, facts=(("resource", owned),)),)
+        if not world.templates:
+            code, text = ("no-templates", NO_TEMPLATES) if world.pools else ("no-nodepools", NO_POOLS)
+            return (Reason(code, text, children=tuple(world.notes)),)
+        return tuple(self._by_template(template, pod, shape) for template in world.templates)
 
     def _by_template(self, template: Template, pod: Pod, shape: Shape) -> Reason:
         reason = self._template_refusal(template, pod, shape)
@@ -129,17 +137,9 @@ class Refusals:
                 return devices if left else self._combined(filtering.refusal(state, found, shape), devices)
             state, left = devices
         if world.topology.active:
-            rules = world.topology.of(shape)
-            for check in rules.hosts:
-                if check.group is world.topology.new_host_allowed(rules):
-                    text = world.topology.host_refusal(check, world.open.next_hostname)
-                    return Reason(_topology_code(check.group.kind), text)
-            unmet = world.topology.refusal(rules, state)
-            if unmet is not None:
-                return Reason(_topology_code(text_kind(unmet)), unmet)
-            narrowed = world.topology.narrow(rules, state, left) or world.topology.narrow(rules, state, within)
-            if narrowed is None:
-                return self._conflict(rules.domains[0].group.kind, state, shape)
+            narrowed = self._narrowed(state, left or within, shape)
+            if isinstance(narrowed, Reason):
+                return narrowed
             state = narrowed
             found = filtering.examine(state, within, shape, {})
             left &= found.compatible & found.fitting
@@ -147,7 +147,24 @@ class Refusals:
             return filtering.refusal(state, found, shape)
         if state.min_values is not None and (missing := state.min_values.shortfalls(state.template.plans, left)):
             return Reason("min-values", min_values.refusal(missing), children=filtering.exclusions(state, found, shape))
-        return Reason("reserved", NOT_RESERVABLE)
+        if world.reservations.active:
+            return Reason("reserved", NOT_RESERVABLE)
+        return Reason("undecided", "no rule refuses it now; it is tried again in the next round")
+
+    def _narrowed(self, state: ClaimState, plans: int, shape: Shape) -> ClaimState | Reason:
+        """The state in the domains that topology leaves, or the rule that leaves none."""
+        topology = self._world.topology
+        rules = topology.of(shape)
+        forbidding = topology.new_host_allowed(rules)
+        for check in rules.hosts:
+            if check.group is forbidding:
+                text = topology.host_refusal(check, self._world.open.next_hostname)
+                return Reason(_topology_code(check.group.kind), text)
+        refused = topology.refusal(rules, state)
+        if refused is not None:
+            return Reason(_topology_code(refused[0]), refused[1])
+        narrowed = topology.narrow(rules, state, plans)
+        return narrowed if narrowed is not None else self._conflict(rules.domains[0].group.kind, state, shape)
 
     def _devices(self, state: ClaimState, left: int, pod: Pod) -> tuple[ClaimState, int] | Reason:
         devices = self._world.devices
@@ -193,16 +210,18 @@ class Refusals:
 
     # Existing nodes and open claims, in few words
 
-    def _on_existing(self, pod: Pod, shape: Shape) -> list[Reason]:
-        nodes = self._world.existing.nodes
-        if not nodes:
-            return []
-        by_message: dict[tuple[str, str], list[str]] = {}
-        for node in nodes:
-            code, text = self._node_refusal(node, pod, shape)
-            by_message.setdefault((code, text), []).append(node.name)
-        children = tuple(_grouped(code, text, names, "node") for (code, text), names in by_message.items())
-        return [Reason("existing-nodes", f"none of {len(nodes)} existing node(s) takes it", children=children)]
+    def _on_taken(self, pod: Pod, shape: Shape) -> tuple[Reason, ...]:
+        """Why no node that exists or is planned takes it; equal refusals are counted, not repeated."""
+        found = self._taken.get(shape)
+        if found is None:
+            nodes, claims = self._world.existing.nodes, self._world.open.claims
+            on_nodes = ((node.name, self._node_refusal(node, pod, shape)) for node in nodes[:_EXAMINED])
+            on_claims = ((claim.name, self._claim_refusal(claim, shape)) for claim in claims[:_EXAMINED])
+            found = self._taken[shape] = (
+                *_counted("existing-nodes", "existing node", len(nodes), on_nodes),
+                *_counted("planned-claims", "planned NodeClaim", len(claims), on_claims),
+            )
+        return found
 
     def _node_refusal(self, node: ExistingNode, pod: Pod, shape: Shape) -> tuple[str, str]:
         taints = untolerated(node.view.taints, shape.tolerations)
@@ -242,18 +261,6 @@ class Refusals:
                     return "dra", f"{WRAPPER}, {answer.message}"
         return "other", "refused"
 
-    def _on_open(self, pod: Pod, shape: Shape) -> list[Reason]:
-        claims = self._world.open.claims
-        if not claims:
-            return []
-        by_message: dict[tuple[str, str], list[str]] = {}
-        for claim in claims:
-            code, text = self._claim_refusal(claim, shape)
-            by_message.setdefault((code, text), []).append(claim.name)
-        del pod
-        children = tuple(_grouped(code, text, names, "NodeClaim") for (code, text), names in by_message.items())
-        return [Reason("planned-claims", f"none of {len(claims)} planned NodeClaim(s) takes it", children=children)]
-
     def _claim_refusal(self, claim: OpenClaim, shape: Shape) -> tuple[str, str]:
         template = claim.template
         taints = untolerated(template.taints, shape.tolerations)
@@ -275,21 +282,36 @@ class Refusals:
         return ("dra", "no devices left for it") if shape.dra else ("other", "refused")
 
 
-def text_kind(text: str) -> Kind:
-    """The kind of rule that a topology text is about."""
-    if f"for {ANTI_AFFINITY}," in text:
-        return ANTI_AFFINITY
-    return AFFINITY if f"for {AFFINITY}," in text else "topology spread"
+def _given_up(first: Shape, last: Shape) -> tuple[Reason, ...]:
+    """What the pod did without before it was refused for good."""
+    steps: list[Reason] = []
+    shape: Shape | None = first
+    while shape is not None and shape is not last:
+        steps.append(Reason("relaxed", shape.relaxed_text))
+        shape = shape.relaxed
+    if not steps:
+        return ()
+    return (Reason("relaxation", f"refused although {len(steps)} preference(s) were given up", children=tuple(steps)),)
 
 
 def _topology_code(kind: Kind) -> str:
     return _KIND_CODES.get(kind, "topology-spread")
 
 
-def _grouped(code: str, text: str, names: list[str], what: str) -> Reason:
-    more = f" and {len(names) - _EXAMPLES} other(s)" if len(names) > _EXAMPLES else ""
-    shown = ", ".join(names[:_EXAMPLES]) + more
-    return Reason(code, text, subject=f"{what} {shown}", facts=(("count", str(len(names))),))
+def _counted(code: str, what: str, total: int, refusals: Iterable[tuple[str, tuple[str, str]]]) -> tuple[Reason, ...]:
+    """One reason for all places of a kind, with a child for each way in which they refuse."""
+    by_refusal: dict[tuple[str, str], list[str]] = {}
+    for name, refusal in refusals:
+        by_refusal.setdefault(refusal, []).append(name)
+    if not by_refusal:
+        return ()
+    children = []
+    for (kind, text), names in by_refusal.items():
+        more = f" and {len(names) - _EXAMPLES} other(s)" if len(names) > _EXAMPLES else ""
+        subject = f"{what} {', '.join(names[:_EXAMPLES])}{more}"
+        children.append(Reason(kind, text, subject, (("count", str(len(names))),)))
+    unseen = f" (the first {_EXAMINED} are told)" if total > _EXAMINED else ""
+    return (Reason(code, f"none of {total} {what}(s) takes it{unseen}", children=tuple(children)),)
 
 
 def _limits(template: Template) -> tuple[Reason, ...]:

@@ -31,7 +31,6 @@ OUT_OF_STEPS: Final = "out-of-steps"
 DRA_IGNORED_CODE: Final = "dra-ignored"
 IGNORED: Final = "ignored"
 _LONGEST_RUN: Final = 512
-RESERVED: Final = "reserved"
 
 
 def solve(problem: Problem) -> Solution:
@@ -59,8 +58,9 @@ class _Simulation:
         queue = self._queue()
         left = self._place_all(queue)
         refusals = Refusals(self._world)
-        for pod, shape, outcome in left:
-            self._unplaced.append(Unplaced(pod_ref(pod), self._reason(refusals, pod, shape, outcome)))
+        for pod, first, last, outcome in left:
+            reason = refusals.explain(pod, first, last) if outcome != OUT_OF_STEPS else self._out_of_steps(pod)
+            self._unplaced.append(Unplaced(pod_ref(pod), reason))
         kept = [claim for claim in self._world.open.claims if self._launchable(claim)]
         renderer = Renderer(self._world)
         return Solution(
@@ -95,8 +95,8 @@ class _Simulation:
             world.topology.learn(shape)
         return admitted
 
-    def _place_all(self, admitted: list[tuple[Pod, Shape]]) -> list[tuple[Pod, Shape, str]]:
-        """Go round until a whole round places nothing; what is left comes with its last form and outcome."""
+    def _place_all(self, admitted: list[tuple[Pod, Shape]]) -> list[tuple[Pod, Shape, Shape, str]]:
+        """Go round until a whole round places nothing; what is left comes with its first and last form and outcome."""
         queue = deque(range(len(admitted)))
         last_length: dict[int, int] = {}
         outcomes: dict[int, tuple[Shape, str]] = {}
@@ -120,7 +120,7 @@ class _Simulation:
             outcomes[index] = (last, outcome)
             queue.append(index)
             last_length[index] = len(queue)
-        return [(admitted[index][0], *outcomes[index]) for index in sorted(outcomes)]
+        return [(*admitted[index], *outcomes[index]) for index in sorted(outcomes)]
 
     def _place_equals(
         self,
@@ -154,12 +154,10 @@ class _Simulation:
                 return shape, outcome
             shape = relaxed
 
-    def _reason(self, refusals: Refusals, pod: Pod, shape: Shape, outcome: str) -> Reason:
-        if outcome == OUT_OF_STEPS:
-            steps = self._problem.options.scheduling_steps
-            text = f"not reached: the simulation ended after {steps} steps; the pod is tried again in the next one"
-            return Reason(OUT_OF_STEPS, text, subject=f"Pod {pod.key}", facts=(("steps", str(steps)),))
-        return refusals.explain(pod, shape)
+    def _out_of_steps(self, pod: Pod) -> Reason:
+        steps = self._problem.options.scheduling_steps
+        text = f"not reached: the simulation ended after {steps} steps; the pod is tried again in the next one"
+        return Reason(OUT_OF_STEPS, text, subject=f"Pod {pod.key}", facts=(("steps", str(steps)),))
 
     def _launchable(self, claim: OpenClaim) -> bool:
         """Whether truncation leaves what minValues asks for; if not, the claim's pods are unplaced."""

@@ -268,3 +268,20 @@ def test_a_pool_that_cannot_be_read_is_left_out_with_a_note(make: Any) -> None:
     solution = make.solve([make.pod()], [make.pool("bad", requirements=[("a", "Gt", "x")]), make.pool("good")])
     assert [note.code for note in solution.notes] == ["pool-invalid"]
     assert [claim.node_pool for claim in solution.new_node_claims] == ["good"]
+
+
+def test_the_tree_tells_what_was_given_up_and_why_other_places_refuse(make: Any) -> None:
+    preferred = [(1, [(ZONE, "In", ["test-zone-3"])])]
+    pod = make.pod(requests={"cpu": "100"}, affinity=affinity(preferred=preferred))
+    solution = make.solve([pod, make.pod(requests={"cpu": "3"})], nodes=[make.node("n", allocatable={"cpu": "1"})])
+    (unplaced,) = solution.unplaced
+    assert [child.code for child in unplaced.reason.children] == [
+        "instance-types",
+        "existing-nodes",
+        "planned-claims",
+        "relaxation",
+    ]
+    messages = [reason.message for reason in unplaced.reason.walk()]
+    assert "exceeds node resources (cpu)" in messages
+    assert "no allowed plan has room for one more" in messages
+    assert messages[-1].startswith("removing: spec.affinity.nodeAffinity.preferredDuringScheduling")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from karpenter_linode.scheduling.open_claims import OpenClaim
     from karpenter_linode.scheduling.shape import Shape
     from karpenter_linode.scheduling.template import ClaimState, Template
+    from karpenter_linode.scheduling.topology.group import Kind
     from karpenter_linode.scheduling.topology.population import Population
     from karpenter_linode.scheduling.topology.universe import Universe
 
@@ -216,13 +217,13 @@ class Topology:
             state = settled
         return state
 
-    def refusal(self, rules: ShapeTopology, state: ClaimState) -> str | None:
-        """The contract text of the first rule that leaves a state no domain, or None."""
+    def refusal(self, rules: ShapeTopology, state: ClaimState) -> tuple[Kind, str] | None:
+        """The first rule that leaves a state no domain, by kind and contract text, or None."""
         for check in rules.domains:
             item = state.requirements.find(check.group.topology_key)
             options = check.group.options(counts_itself=check.counts_itself, pod_domains=check.pod_domains)
             if not options.within(item):
-                return check.group.refusal(*_domains_of(check, item))
+                return check.group.kind, check.group.refusal(*_domains_of(check, item))
         return None
 
     def host_refusal(self, check: Check, hostname: str) -> str:
