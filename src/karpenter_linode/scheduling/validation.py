@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 def validate(pod: Pod, volumes: VolumeIndex) -> str:
     """Why a pending pod is ignored, or ""; several reasons are joined with "; "."""
-    return "; ".join((*_node_pool(pod), *_affinity(pod), *_volumes(pod, volumes)))
+    return "; ".join(filter(None, (opt_out(pod), *_affinity(pod), *_volumes(pod, volumes))))
 
 
-def _node_pool(pod: Pod) -> Iterator[str]:
-    """A pod that refuses the NodePool label will never run on a node of ours."""
+def opt_out(pod: Pod) -> str:
+    """What a pod says that will never run on a node of ours by its own wish, or "": it refuses the NodePool label."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     expressions: list[NodeSelectorRequirement] = []
     if affinity is not None and affinity.preferred_during_scheduling_ignored_during_execution:
@@ -33,7 +33,8 @@ def _node_pool(pod: Pod) -> Iterator[str]:
     if required:
         expressions += required[0].match_expressions
     if any(item.key == labels.NODEPOOL and item.operator == "DoesNotExist" for item in expressions):
-        yield (f"configured to not run on a Karpenter provisioned node (requirement={labels.NODEPOOL} DoesNotExist)")
+        return f"configured to not run on a Karpenter provisioned node (requirement={labels.NODEPOOL} DoesNotExist)"
+    return ""
 
 
 def _affinity(pod: Pod) -> Iterator[str]:

@@ -11,6 +11,7 @@ from karpenter_linode.cluster.state import ClusterState
 from karpenter_linode.model import codec
 from karpenter_linode.model.instance_type import InstanceType
 from karpenter_linode.scheduling.problem import SchedulingOptions
+from karpenter_linode.scheduling.volumes import VolumeIndex
 
 UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
 REF = {"nodeClassRef": {"group": "karpenter.k8s.linode", "kind": "LinodeNodeClass", "name": "default"}}
@@ -163,7 +164,7 @@ def test_pods_that_no_node_can_serve_are_left_out_with_the_reason(make: Any, con
 
 def test_opting_out_is_told_apart_from_a_mistake(make: Any) -> None:
     opted_out = make("Pod", "p", spec={"affinity": {"nodeAffinity": NOT_OURS}})
-    assert refusal(opted_out, ClusterState()).code == NOT_FOR_KARPENTER
+    assert refusal(opted_out, VolumeIndex((), (), ())).code == NOT_FOR_KARPENTER
 
 
 def test_a_bound_and_a_late_binding_volume_pass(make: Any) -> None:
@@ -174,4 +175,16 @@ def test_a_bound_and_a_late_binding_volume_pass(make: Any) -> None:
     state.observe(make("PersistentVolume", "vol"))
     state.observe(make("StorageClass", "wait", provisioner="x", volumeBindingMode="WaitForFirstConsumer"))
     volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("bound", "late")]
-    assert refusal(make("Pod", "p", spec={"volumes": volumes}), state) is None
+    state.observe(make("Pod", "p", spec={"volumes": volumes}, status=UNSCHEDULABLE))
+    assert [pod.name for pod in pending_pods(state).pods] == ["p"]
+
+
+def test_a_claim_that_names_no_class_gets_the_default_one(make: Any) -> None:
+    state = ClusterState()
+    default = {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
+    waits = {"provisioner": "x", "volumeBindingMode": "WaitForFirstConsumer"}
+    state.observe(make("StorageClass", "standard", metadata=default, **waits))
+    state.observe(make("PersistentVolumeClaim", "data"))
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    state.observe(make("Pod", "p", spec={"volumes": volumes}, status=UNSCHEDULABLE))
+    assert pending_pods(state).ignored == ()
