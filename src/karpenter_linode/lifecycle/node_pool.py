@@ -15,6 +15,8 @@ from karpenter_linode.model import codec, labels
 from karpenter_linode.model.condition_types import DRIFTED, NODE_CLASS_READY, READY, VALIDATION_SUCCEEDED
 from karpenter_linode.model.karpenter import LinodeNodeClass, NodeClaim, NodePool
 from karpenter_linode.model.meta import find_condition
+from karpenter_linode.model.quantity import Quantity
+from karpenter_linode.model.reason import Reason
 from karpenter_linode.scheduling import resources as res
 from karpenter_linode.scheduling.node_pool_hash import node_pool_hash
 from karpenter_linode.scheduling.state_node import NodeView
@@ -113,3 +115,18 @@ def node_pool_usage(view: View, now: datetime) -> dict[str, res.Resources]:
             node = NodeView(state)
             usage[node.node_pool] = res.add(usage.get(node.node_pool, {}), node.capacity)
     return usage
+
+
+def exceeded_limit(pool: NodePool, usage: res.Resources) -> Reason | None:
+    """The first limit of a NodePool that its nodes go beyond, or None (spec/karpenter-scheduling.md 1.9).
+
+    Args:
+        pool: the NodePool.
+        usage: capacity of its nodes, in nano-units; a pool that is just full is within its limits.
+    """
+    for name, limit in sorted((pool.spec.limits or {}).items()):
+        used = usage.get(name, 0)
+        if used > limit.nano:
+            facts = f"limit={limit}, resource-name={name}, usage={Quantity(used, limit.notation)}"
+            return Reason("limits", f"resource usage exceeds limit ({facts})", subject=f"NodePool {pool.name}")
+    return None

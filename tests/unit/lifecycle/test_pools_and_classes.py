@@ -6,10 +6,16 @@ import pytest
 
 from karpenter_linode.lifecycle.effects import Patch, PublishEvent, Requeue
 from karpenter_linode.lifecycle.node_class import reconcile_node_class, tag_error
-from karpenter_linode.lifecycle.node_pool import count_node_pool, node_pool_usage, reconcile_node_pool
+from karpenter_linode.lifecycle.node_pool import (
+    count_node_pool,
+    exceeded_limit,
+    node_pool_usage,
+    reconcile_node_pool,
+)
 from karpenter_linode.lifecycle.node_pool_validation import template_errors
 from karpenter_linode.lifecycle.patches import merge_diff
 from karpenter_linode.model import kinds
+from karpenter_linode.model.quantity import NANO
 
 CREATED = "2026-01-01T12:00:00Z"
 
@@ -158,6 +164,14 @@ def test_usage_is_counted_with_zeros_and_without_leaving_nodes(pool: Any, claim:
 def test_an_unchanged_count_writes_nothing(pool: Any) -> None:
     (patch,) = count_node_pool(pool(), {})
     assert count_node_pool(pool(status=patch.patch["status"]), {}) == []
+
+
+def test_a_limit_is_exceeded_only_beyond_it(pool: Any) -> None:
+    limited = pool(spec={"limits": {"cpu": "8", "memory": "16Gi"}})
+    assert exceeded_limit(limited, {"cpu": 8 * NANO}) is None
+    assert exceeded_limit(pool(), {"cpu": 8 * NANO}) is None
+    reason = exceeded_limit(limited, {"cpu": 9 * NANO})
+    assert str(reason) == "resource usage exceeds limit (limit=8, resource-name=cpu, usage=9)"
 
 
 def test_a_class_gets_its_finalizer_then_becomes_ready(node_class: Any, cluster: Any, now: Any) -> None:
