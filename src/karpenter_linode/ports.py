@@ -5,17 +5,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from karpenter_linode.model.core import ResourceList
 from karpenter_linode.model.meta import KubeObject
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
+    from datetime import datetime
 
+    from karpenter_linode.model.instance import CloudInstance, Launched
     from karpenter_linode.model.instance_type import InstanceType
     from karpenter_linode.model.karpenter import NodeClaim, NodePool
 
@@ -162,29 +162,6 @@ class CreateError(CloudError):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
-
-
-class Launched(Struct, frozen=True):
-    """What the cloud built for a NodeClaim."""
-
-    provider_id: str
-    instance_type: str
-    capacity: ResourceList
-    allocatable: ResourceList
-    labels: dict[str, str] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=dict)
-    image_id: str = ""
-
-
-class CloudInstance(Struct, frozen=True):
-    """An instance that belongs to this cluster and provider. ``node_claim`` is empty while none has claimed it."""
-
-    provider_id: str
-    instance_type: str
-    node_claim: str
-    node_pool: str
-    created: datetime | None
-    deleting: bool = False
 
 
 class CloudProvider(Protocol):

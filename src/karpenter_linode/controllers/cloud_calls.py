@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karpenter_linode.lifecycle.garbage import Sighting
-from karpenter_linode.lifecycle.launch import LaunchAnswer, LaunchFailed, LaunchSucceeded
+from karpenter_linode.lifecycle.launch import LaunchFailed
 from karpenter_linode.ports import (
     CloudError,
     CreateError,
@@ -15,6 +14,7 @@ from karpenter_linode.ports import (
 )
 
 if TYPE_CHECKING:
+    from karpenter_linode.lifecycle.launch import LaunchAnswer
     from karpenter_linode.model.karpenter import NodeClaim
     from karpenter_linode.ports import CloudProvider
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 async def create_instance(cloud: CloudProvider, claim: NodeClaim) -> LaunchAnswer:
     """Ask for an instance; errors become the answer."""
     try:
-        launched = await cloud.create(claim)
+        return await cloud.create(claim)
     except InsufficientCapacityError as error:
         return LaunchFailed("insufficient-capacity", str(error))
     except NodeClassNotReadyError as error:
@@ -31,15 +31,6 @@ async def create_instance(cloud: CloudProvider, claim: NodeClaim) -> LaunchAnswe
         return LaunchFailed("create-error", str(error), error.reason)
     except CloudError as error:
         return LaunchFailed("error", str(error))
-    return LaunchSucceeded(
-        provider_id=launched.provider_id,
-        instance_type=launched.instance_type,
-        capacity=launched.capacity,
-        allocatable=launched.allocatable,
-        labels=launched.labels,
-        annotations=launched.annotations,
-        image_id=launched.image_id,
-    )
 
 
 async def delete_instance(cloud: CloudProvider, provider_id: str) -> bool:
@@ -58,10 +49,3 @@ async def instance_exists(cloud: CloudProvider, provider_id: str) -> bool:
     except InstanceNotFoundError:
         return False
     return True
-
-
-async def list_instances(cloud: CloudProvider) -> tuple[Sighting, ...]:
-    """All instances of ours. Raises CloudError."""
-    return tuple(
-        Sighting(item.provider_id, item.node_claim, item.created, item.deleting) for item in await cloud.list()
-    )

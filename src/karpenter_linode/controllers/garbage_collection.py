@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from karpenter_linode.controllers.cloud_calls import delete_instance, list_instances
+from karpenter_linode.controllers.cloud_calls import delete_instance
 from karpenter_linode.controllers.effects import Executor
 from karpenter_linode.controllers.reconciler import Loop
 from karpenter_linode.lifecycle.effects import CloudDelete
@@ -31,7 +31,7 @@ class NodeClaimGarbageCollection(Loop):
     async def step(self) -> float:
         """One pass. The claims are read before the cloud is asked: a new one can't look like a lost one."""
         claims = (await self._runtime.kube.list(NodeClaim)).items
-        instances = await list_instances(self._runtime.cloud)
+        instances = await self._runtime.cloud.list()
         await self._executor.carry_out(claims_without_instance(claims, instances, self._runtime.state))
         return _SLOW
 
@@ -47,7 +47,7 @@ class InstanceGarbageCollection(Loop):
 
     async def step(self) -> float:
         """One pass. The cloud is asked first, then the API server itself: a stale mirror must not cost an instance."""
-        instances = await list_instances(self._runtime.cloud)
+        instances = await self._runtime.cloud.list()
         claims = (await self._runtime.kube.list(NodeClaim)).items
         doomed = orphans(instances, claims, self._suspects, self._runtime.now())
         self._suspects = suspects(instances, claims)

@@ -10,10 +10,11 @@ from karpenter_linode.controllers.effects import Done, Executor
 from karpenter_linode.controllers.reconciler import Reconciler
 from karpenter_linode.controllers.timing import Backoff
 from karpenter_linode.lifecycle.effects import CloudCreate, CloudDelete
-from karpenter_linode.lifecycle.launch import LaunchSucceeded, ends_claim
+from karpenter_linode.lifecycle.launch import ends_claim
 from karpenter_linode.lifecycle.node_claim import reconcile_node_claim
 from karpenter_linode.model.condition_types import LAUNCHED
 from karpenter_linode.model.core import Node
+from karpenter_linode.model.instance import Launched
 from karpenter_linode.model.karpenter import NodeClaim, NodePool
 from karpenter_linode.model.meta import is_true
 from karpenter_linode.model.resource import ResourceSlice
@@ -55,7 +56,7 @@ class NodeClaimLifecycle(Reconciler):
         done = await self._carry_out(claim, launched)
         if isinstance(done.question, CloudCreate):
             answer = await create_instance(self._runtime.cloud, done.question.node_claim)
-            if isinstance(answer, LaunchSucceeded) or ends_claim(answer):
+            if isinstance(answer, Launched) or ends_claim(answer):
                 self._answers[claim.uid] = answer
             return await self._again(claim, launched=answer)
         if isinstance(done.question, CloudDelete):

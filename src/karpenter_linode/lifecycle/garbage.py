@@ -5,10 +5,8 @@ Sources: spec/karpenter-lifecycle.md 1.7, spec/linode-provider.md 5.4.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
-
-from msgspec import Struct
 
 from karpenter_linode.cluster.view import is_supported
 from karpenter_linode.lifecycle.effects import CloudDelete, Count, Delete, Effect, LogLine
@@ -21,29 +19,19 @@ from karpenter_linode.model.meta import is_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from datetime import datetime
 
     from karpenter_linode.cluster.view import View
+    from karpenter_linode.model.instance import CloudInstance
 
 ORPHAN_AGE: Final = timedelta(seconds=30)
 UNCLAIMED_AGE: Final = timedelta(minutes=10)
 _TAG_PREFIX: Final = 18  # what a tag keeps of a long NodeClaim name
 
 
-class Sighting(Struct, frozen=True):
-    """An instance that the cloud listed.
-
-    Args:
-        node_claim: the NodeClaim it was built for; "" while none has claimed it.
-        created: when it was built; None counts as long ago.
-    """
-
-    provider_id: str
-    node_claim: str = ""
-    created: datetime | None = None
-    deleting: bool = False
-
-
-def claims_without_instance(claims: Iterable[NodeClaim], instances: Iterable[Sighting], view: View) -> list[Effect]:
+def claims_without_instance(
+    claims: Iterable[NodeClaim], instances: Iterable[CloudInstance], view: View
+) -> list[Effect]:
     """Delete registered NodeClaims whose instance is gone.
 
     Args:
@@ -86,11 +74,11 @@ def _is_candidate(claim: NodeClaim) -> bool:
 
 
 def orphans(
-    instances: Iterable[Sighting],
+    instances: Iterable[CloudInstance],
     claims: Iterable[NodeClaim],
     seen_before: frozenset[str],
     now: datetime,
-) -> tuple[Sighting, ...]:
+) -> tuple[CloudInstance, ...]:
     """Instances that no NodeClaim stands behind.
 
     Args:
@@ -118,17 +106,17 @@ def orphans(
     )
 
 
-def suspects(instances: Iterable[Sighting], claims: Iterable[NodeClaim]) -> frozenset[str]:
+def suspects(instances: Iterable[CloudInstance], claims: Iterable[NodeClaim]) -> frozenset[str]:
     """Provider ids without a NodeClaim at this sighting."""
     return frozenset(item.provider_id for item in _unclaimed(instances, claims))
 
 
-def _unclaimed(instances: Iterable[Sighting], claims: Iterable[NodeClaim]) -> Iterator[Sighting]:
+def _unclaimed(instances: Iterable[CloudInstance], claims: Iterable[NodeClaim]) -> Iterator[CloudInstance]:
     known = {claim.status.provider_id for claim in claims}
     return (item for item in instances if not item.deleting and item.provider_id not in known)
 
 
-def collect_orphan(item: Sighting, view: View) -> list[Effect]:
+def collect_orphan(item: CloudInstance, view: View) -> list[Effect]:
     """Remove an orphaned instance and the Node it left behind."""
     effects: list[Effect] = []
     for node in view.nodes_of(item.provider_id):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from karpenter_linode.lifecycle.conditions import of_node_claim, with_conditions
@@ -12,25 +12,13 @@ from karpenter_linode.lifecycle.effects import CloudCreate, Count, Delete, Effec
 from karpenter_linode.lifecycle.step import NODE_CLAIMS_DISRUPTED, Step, disruption_labels
 from karpenter_linode.model import labels
 from karpenter_linode.model.condition_types import LAUNCHED
-from karpenter_linode.model.core import ResourceList
+from karpenter_linode.model.instance import Launched
 from karpenter_linode.model.karpenter import NodeClaim
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 _MAX_MESSAGE: Final = 300
-
-
-class LaunchSucceeded(Struct, frozen=True):
-    """What the cloud built."""
-
-    provider_id: str
-    instance_type: str = ""
-    capacity: ResourceList = field(default_factory=dict)
-    allocatable: ResourceList = field(default_factory=dict)
-    labels: dict[str, str] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=dict)
-    image_id: str = ""
 
 
 class LaunchFailed(Struct, frozen=True):
@@ -47,7 +35,7 @@ class LaunchFailed(Struct, frozen=True):
     reason: str = ""
 
 
-LaunchAnswer = LaunchSucceeded | LaunchFailed
+LaunchAnswer = Launched | LaunchFailed
 _ENDS_CLAIM: Final = frozenset({"insufficient-capacity", "node-class-not-ready"})
 
 
@@ -69,7 +57,7 @@ def launch(claim: NodeClaim, answer: LaunchAnswer | None, now: datetime) -> Step
         return Step(with_conditions(claim, conditions.refresh(LAUNCHED)))
     if answer is None:
         return Step(with_conditions(claim, conditions), (CloudCreate(claim),), stop=True)
-    if isinstance(answer, LaunchSucceeded):
+    if isinstance(answer, Launched):
         return _launched(claim, answer, now)
     if ends_claim(answer):
         return Step(claim, _given_up(claim, answer), stop=True)
@@ -78,7 +66,7 @@ def launch(claim: NodeClaim, answer: LaunchAnswer | None, now: datetime) -> Step
     return Step(with_conditions(claim, failed), (Fail(f"launching nodeclaim, {answer.message}"),))
 
 
-def _launched(claim: NodeClaim, answer: LaunchSucceeded, now: datetime) -> Step:
+def _launched(claim: NodeClaim, answer: Launched, now: datetime) -> Step:
     metadata = replace(
         claim.metadata,
         labels={**answer.labels, **claim.metadata.labels},

@@ -10,12 +10,13 @@ from karpenter_linode.cluster.view import is_supported
 from karpenter_linode.lifecycle.effects import CloudCreate, Effect, Patch, Requeue
 from karpenter_linode.lifecycle.finalization import finalize
 from karpenter_linode.lifecycle.initialization import initialize
-from karpenter_linode.lifecycle.launch import LaunchAnswer, LaunchSucceeded, launch
+from karpenter_linode.lifecycle.launch import LaunchAnswer, launch
 from karpenter_linode.lifecycle.liveness import check_liveness
 from karpenter_linode.lifecycle.patches import object_patch, status_patch
 from karpenter_linode.lifecycle.registration import register
 from karpenter_linode.lifecycle.timing import NOW
 from karpenter_linode.model import labels
+from karpenter_linode.model.instance import Launched
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -55,7 +56,7 @@ def reconcile_node_claim(
     if not is_supported(claim.spec.node_class_ref):
         return []
     if claim.metadata.deletion_timestamp is not None:
-        if isinstance(launched, LaunchSucceeded) and not claim.status.provider_id:
+        if isinstance(launched, Launched) and not claim.status.provider_id:
             # Built while the deletion began: the instance has to be on record before it can be taken down.
             step = launch(claim, launched, now)
             return [*step.effects, *_written(claim, step.claim), Requeue(NOW)]

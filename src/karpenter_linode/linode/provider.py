@@ -24,14 +24,13 @@ from karpenter_linode.linode.provider_options import ProviderOptions
 from karpenter_linode.linode.toolbox import Toolbox
 from karpenter_linode.linode.unavailable import UnavailableOfferings
 from karpenter_linode.model import labels
+from karpenter_linode.model.instance import CloudInstance, Launched
 from karpenter_linode.model.reason import Reason
 from karpenter_linode.ports import (
     CloudError,
-    CloudInstance,
     CreateError,
     InstanceNotFoundError,
     InsufficientCapacityError,
-    Launched,
 )
 from karpenter_linode.scheduling.plan_choice import PlanChooser
 from karpenter_linode.scheduling.resources import allocatable, to_resource_list

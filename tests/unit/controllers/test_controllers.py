@@ -14,8 +14,9 @@ from karpenter_linode.controllers.node_termination import EvictionQueue
 from karpenter_linode.controllers.provisioner import Provisioner
 from karpenter_linode.lifecycle.effects import Evict
 from karpenter_linode.model.core import Node, Pod, PodDisruptionBudget
+from karpenter_linode.model.instance import CloudInstance
 from karpenter_linode.model.karpenter import NodeClaim
-from karpenter_linode.ports import CloudInstance, KubeError
+from karpenter_linode.ports import KubeError
 from karpenter_linode.scheduling.problem import PlannedNodeClaim
 from karpenter_linode.sim.resource_types import type_of
 

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from karpenter_linode.lifecycle.effects import CloudCreate, Count, Delete, Fail, LogLine, Patch, PublishEvent, Requeue
-from karpenter_linode.lifecycle.launch import LaunchFailed, LaunchSucceeded
+from karpenter_linode.lifecycle.launch import LaunchFailed
 from karpenter_linode.lifecycle.node_claim import reconcile_node_claim
 from karpenter_linode.lifecycle.step import LifecycleSettings
+from karpenter_linode.model.instance import Launched
 from karpenter_linode.model.quantity import Quantity
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from karpenter_linode.model.karpenter import NodeClaim
 
 SETTINGS = LifecycleSettings(ignore_dra_requests=False)
-BUILT = LaunchSucceeded(
+BUILT = Launched(
     "linode://1",
     "g2-gpu-rtx4000a1-s",
     {"cpu": Quantity.parse("4")},

@@ -10,8 +10,9 @@ import pytest
 from karpenter_linode.lifecycle.consolidatable import judge_consolidatable
 from karpenter_linode.lifecycle.disruption_marks import delete_disrupted, mark_disrupted, unmark_disrupted
 from karpenter_linode.lifecycle.effects import CloudDelete, Count, Delete, Patch, PublishEvent, Requeue
-from karpenter_linode.lifecycle.garbage import Sighting, claims_without_instance, collect_orphan, orphans, suspects
+from karpenter_linode.lifecycle.garbage import claims_without_instance, collect_orphan, orphans, suspects
 from karpenter_linode.lifecycle.pod_events import node_touched, record_pod_event
+from karpenter_linode.model.instance import CloudInstance
 
 REGISTERED = {"Launched": "True", "Registered": "True"}
 INITIALIZED = {**REGISTERED, "Initialized": "True"}
@@ -41,8 +42,8 @@ class TestClaimsWithoutInstance:
 
     def test_a_claim_whose_node_vanished_goes_only_with_its_instance(self, claim: Any, cluster: Any) -> None:
         made = claim(REGISTERED, **WITH_ID)
-        assert claims_without_instance([made], [Sighting("linode://1")], cluster(made)) == []
-        assert claims_without_instance([made], [Sighting("linode://1", deleting=True)], cluster(made))
+        assert claims_without_instance([made], [CloudInstance("linode://1")], cluster(made)) == []
+        assert claims_without_instance([made], [CloudInstance("linode://1", deleting=True)], cluster(made))
 
     @pytest.mark.parametrize("conditions", [{}, {"Launched": "True"}])
     def test_an_unregistered_claim_is_left_to_liveness(self, claim: Any, cluster: Any, conditions: Any) -> None:
@@ -52,7 +53,7 @@ class TestClaimsWithoutInstance:
 
 class TestOrphans:
     def test_one_sighting_is_not_enough(self, now: Any) -> None:
-        lost = Sighting("linode://9", "gone-1", now - timedelta(hours=1))
+        lost = CloudInstance("linode://9", node_claim="gone-1", created=now - timedelta(hours=1))
         assert suspects([lost], []) == {"linode://9"}
         assert orphans([lost], [], frozenset(), now) == ()
         assert orphans([lost], [], frozenset({"linode://9"}), now) == (lost,)
@@ -62,28 +63,28 @@ class TestOrphans:
         self, now: Any, owner: str, seconds: int
     ) -> None:
         seen = frozenset({"linode://9"})
-        young = Sighting("linode://9", owner, now - timedelta(seconds=seconds))
-        old = Sighting("linode://9", owner, now - timedelta(seconds=seconds + 1))
+        young = CloudInstance("linode://9", node_claim=owner, created=now - timedelta(seconds=seconds))
+        old = CloudInstance("linode://9", node_claim=owner, created=now - timedelta(seconds=seconds + 1))
         assert orphans([young], [], seen, now) == ()
         assert orphans([old], [], seen, now) == (old,)
 
     def test_an_instance_with_a_claim_stays(self, claim: Any, now: Any) -> None:
         seen = frozenset({"linode://1"})
-        assert orphans([Sighting("linode://1")], [claim(**WITH_ID)], seen, now) == ()
+        assert orphans([CloudInstance("linode://1")], [claim(**WITH_ID)], seen, now) == ()
 
     def test_an_instance_about_to_be_adopted_stays(self, claim: Any, now: Any) -> None:
-        found = [Sighting("linode://1", "gpu-1", now - timedelta(hours=1))]
+        found = [CloudInstance("linode://1", node_claim="gpu-1", created=now - timedelta(hours=1))]
         assert orphans(found, [claim()], frozenset({"linode://1"}), now) == ()
         leaving = claim(metadata={"deletionTimestamp": "2026-01-01T12:00:00Z"})
         assert orphans(found, [leaving], frozenset({"linode://1"}), now)
 
     def test_long_names_are_known_by_what_their_tag_keeps(self, claim: Any, now: Any) -> None:
         name = "a-rather-long-pool-name-x7k2p"
-        found = [Sighting("linode://1", f"{name[:18]}-1a2b3c4d", now - timedelta(hours=1))]
+        found = [CloudInstance("linode://1", node_claim=f"{name[:18]}-1a2b3c4d", created=now - timedelta(hours=1))]
         assert orphans(found, [claim(metadata={"name": name})], frozenset({"linode://1"}), now) == ()
 
     def test_the_node_goes_with_its_instance(self, node: Any, cluster: Any) -> None:
-        effects = collect_orphan(Sighting("linode://1"), cluster(node()))
+        effects = collect_orphan(CloudInstance("linode://1"), cluster(node()))
         assert of(effects, Delete)[0].name == "lke1"
         assert effects[-1] == CloudDelete("linode://1")
 
