@@ -39,12 +39,30 @@ DEVICE_TYPE: Final = object_type(
     },
 )
 _EMPTY: Final[dict[str, Any]] = {}
+_MAX_DOMAIN: Final = 63
+_MAX_NAME: Final = 32
+_MAX_VALUE: Final = 64
+_MAX_ENTRIES: Final = 32
 
 
 @cache
 def device_environment() -> Environment:
     """What a device selector may name: the variable ``device``."""
-    return Environment({"device": DEVICE_TYPE})
+    return Environment({"device": DEVICE_TYPE}, sizes=_largest)
+
+
+def _largest(path: tuple[str, ...]) -> tuple[int, int] | None:
+    """How large the parts of a device may be by the API's own limits; cost estimates rest on it (spec section 3)."""
+    match path:
+        case ("device", "driver") | ("device", _, "@keys"):
+            return 0, _MAX_DOMAIN
+        case ("device", _) | ("device", _, _):
+            return 0, _MAX_ENTRIES
+        case ("device", _, _, "@keys"):
+            return 0, _MAX_NAME
+        case ("device", "attributes", _, _):
+            return 0, _MAX_VALUE
+    return None
 
 
 @lru_cache(maxsize=4096)

@@ -95,3 +95,15 @@ def test_equal_devices_share_a_shape_and_are_evaluated_once() -> None:
     assert shapes.of("d", codec.convert({**PLAIN, "name": "other"}, Device)) is first
     assert shapes.of("e", codec.convert(PLAIN, Device)) is not first
     assert shapes.of("d", codec.convert({**PLAIN, "allowMultipleAllocations": True}, Device)) is not first
+
+
+@pytest.mark.parametrize(
+    ("expression", "most"),
+    [
+        ("device.attributes.exists_one(x, x == 'gpu.acme.io')", 164),
+        (f"{A}.exists_one(x, x == 'services')", 133),
+        (f"{A}.services.matches('[^a]?sym')", 18),
+    ],
+)
+def test_estimates_know_how_large_a_device_can_be(expression: str, most: int) -> None:
+    assert Selectors().of(expression).program.estimate[1] == most
