@@ -12,6 +12,7 @@ from msgspec import Struct
 from karpenter_linode.model import codec
 from karpenter_linode.model.quantity import NANO
 from karpenter_linode.model.reason import Reason
+from karpenter_linode.model.requirements import meet
 from karpenter_linode.scheduling import resources as res
 from karpenter_linode.scheduling.plans import bits
 from karpenter_linode.scheduling.ports import conflict
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _TYPO_CPU = 1_000_000 * NANO
 _EXAMPLES = 3
+_VALUES = 5
 
 
 class Findings(Struct, frozen=True):
@@ -90,7 +92,7 @@ def exclusions(state: ClaimState, found: Findings, shape: Shape) -> tuple[Reason
             code,
             f"{mask.bit_count()} plan(s) {text}: {_examples(state, mask)}",
             facts=(("plans", str(mask.bit_count())),),
-            children=_shortfalls(state, mask, shape) if code == "resources" else (),
+            children=_details(code, state, mask, shape),
         )
         for code, text, mask in parts
         if mask
@@ -120,31 +122,63 @@ def _examples(state: ClaimState, mask: int) -> str:
     return ", ".join(names[:_EXAMPLES]) + more
 
 
+def _details(code: str, state: ClaimState, mask: int, shape: Shape) -> tuple[Reason, ...]:
+    if code == "requirements":
+        return _unmet(state, mask)
+    return _shortfalls(state, mask, shape) if code == "resources" else ()
+
+
+def _unmet(state: ClaimState, mask: int) -> tuple[Reason, ...]:
+    """The requirements that plans of the mask do not meet, and what those plans have instead."""
+    reasons = []
+    for item in sorted(state.requirements, key=lambda item: item.key):
+        others = [
+            other
+            for other, having in state.template.plans.values(item.key).items()
+            if having & mask and not meet(item, other)
+        ]
+        if others:
+            values = sorted({value for other in others if not other.complement for value in other.values})
+            shown = ", ".join(values[:_VALUES]) + (
+                f" and {len(values) - _VALUES} other(s)" if len(values) > _VALUES else ""
+            )
+            reasons.append(Reason("requirement", f"{item}: plans have {shown or 'none'}", facts=(("key", item.key),)))
+    return tuple(reasons)
+
+
 def _shortfalls(state: ClaimState, mask: int, shape: Shape) -> tuple[Reason, ...]:
-    """For each resource that some plan lacks: the plan that comes nearest."""
+    """For each resource that every plan of the mask lacks: the plan that comes nearest."""
     plans = state.template.plans
-    lacking: dict[str, tuple[int, int, str]] = {}
+    nearest: dict[str, tuple[int, int, str]] = {}
+    enough: set[str] = set()
     for position in bits(mask):
         plan = plans.plans[position]
         overhead = _group_of(state, position).overhead
         for name, asked in shape.items:
             need = asked + overhead.get(name, 0)
             have = plan.allocatable.get(name, 0)
-            if need > have and (name not in lacking or have > lacking[name][1]):
-                lacking[name] = (need, have, plan.name)
-    reasons = []
-    for name in sorted(lacking):
-        need, have, plan_name = lacking[name]
-        texts = {key: str(value) for key, value in res.to_resource_list({name: need}).items()}
-        most = str(res.to_resource_list({name: have})[name])
-        reasons.append(
-            Reason(
-                "resource",
-                f"{name}: {texts[name]} needed with daemons, at most {most} on {plan_name}",
-                facts=(("resource", name), ("needed", texts[name]), ("most", most), ("plan", plan_name)),
-            )
-        )
-    return tuple(reasons)
+            if need <= have:
+                enough.add(name)
+            elif name not in nearest or have > nearest[name][1]:
+                nearest[name] = (need, have, plan.name)
+    lacking = sorted(nearest.keys() - enough)
+    if nearest and not lacking:  # each is met somewhere, but never all by one plan
+        texts = ", ".join(f"{name} {_amount(name, nearest[name][0])}" for name in sorted(nearest))
+        return (Reason("resource", f"no plan has all at once: {texts} needed with daemons"),)
+    return tuple(_shortfall(name, *nearest[name]) for name in lacking)
+
+
+def _shortfall(name: str, need: int, have: int, plan: str) -> Reason:
+    needed, most = _amount(name, need), _amount(name, have)
+    return Reason(
+        "resource",
+        f"{name}: {needed} needed with daemons, at most {most} on {plan}",
+        facts=(("resource", name), ("needed", needed), ("most", most), ("plan", plan)),
+    )
+
+
+def _amount(name: str, amount: int) -> str:
+    return str(res.to_resource_list({name: amount})[name])
 
 
 def _group_of(state: ClaimState, position: int) -> DaemonGroup:

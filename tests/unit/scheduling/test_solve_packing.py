@@ -33,6 +33,25 @@ def test_a_pod_that_fits_nowhere_is_told_what_is_too_small(make: Any) -> None:
     assert "at most 15900m on arm-instance-type" in {item.message.split(", ")[-1] for item in reason.walk()}
 
 
+def test_only_resources_that_every_plan_lacks_are_told(make: Any) -> None:
+    (unplaced,) = make.solve([make.pod(requests={"cpu": "512", "memory": "3Gi"})]).unplaced
+    (lacking,) = [item for item in unplaced.reason.walk() if item.code == "resource"]
+    assert lacking.message == "cpu: 512 needed with daemons, at most 15900m on arm-instance-type"
+
+
+def test_resources_that_are_there_on_different_plans_only_are_told_together(make: Any) -> None:
+    (unplaced,) = make.solve([make.pod(requests={"fake.com/vendor-a": "1", "cpu": "10"})]).unplaced
+    (lacking,) = [item for item in unplaced.reason.walk() if item.code == "resource"]
+    assert lacking.message == "no plan has all at once: cpu 10, fake.com/vendor-a 1 needed with daemons"
+
+
+def test_the_requirement_that_no_plan_meets_is_named_with_what_plans_have(make: Any) -> None:
+    pod = make.pod(nodeSelector={"topology.kubernetes.io/zone": "moon", "kubernetes.io/os": "linux"})
+    (unplaced,) = make.solve([pod]).unplaced
+    (unmet,) = [item for item in unplaced.reason.walk() if item.code == "requirement"]
+    assert unmet.message == ("topology.kubernetes.io/zone In [moon]: plans have test-zone-1, test-zone-2, test-zone-3")
+
+
 def test_a_cpu_request_of_a_million_is_taken_for_a_typo(make: Any) -> None:
     (unplaced,) = make.solve([make.pod(requests={"cpu": "1M"})]).unplaced
     assert unplaced.reason.message.endswith(" (CPU request >= 1 Million, m vs M typo?)")
