@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
+import re2
 from msgspec import Struct
 
 from karpenter_linode.linode.errors import (
@@ -50,7 +52,7 @@ class Classifier(Struct, frozen=True):
     """Reads error texts; Linode documents none for a lack of capacity, so the patterns are a setting.
 
     Args:
-        capacity: regular expressions, matched anywhere, without regard to case.
+        capacity: regular expressions in RE2's syntax, matched anywhere, without regard to case.
     """
 
     capacity: tuple[str, ...] = CAPACITY_PATTERNS
@@ -78,4 +80,11 @@ class Classifier(Struct, frozen=True):
         return Verdict.SOLD_OUT if self._lacks_capacity(about_plan) else Verdict.INVALID
 
     def _lacks_capacity(self, reasons: Iterable[str]) -> bool:
-        return any(re.search(pattern, reason, re.IGNORECASE) for reason in reasons for pattern in self.capacity)
+        patterns = [_compiled(pattern) for pattern in self.capacity]
+        return any(pattern.search(reason) for reason in reasons for pattern in patterns)
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> Any:
+    """The pattern in RE2: operators set it and the API sets the text, so neither may decide how long a match takes."""
+    return re2.compile(f"(?i){pattern}")

@@ -196,7 +196,7 @@ class LinodeClient:
         try:
             return codec.decode(content, kind)
         except codec.DecodeError as error:
-            raise LinodeTransportError(call.route, f"unreadable answer: {error}") from None
+            raise LinodeTransportError(call.route, f"unreadable answer: {error}") from error
 
     def _count(self, record: CallRecord) -> None:
         self.calls[f"{record.method} {record.route}", record.status] += 1

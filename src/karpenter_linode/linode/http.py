@@ -181,14 +181,14 @@ class LinodeHttp:
             async with asyncio.timeout(self._options.timeout_seconds):
                 response = await self._http.send(self._request(call))
             status, remaining = response.status_code, _integer(response.headers.get("X-RateLimit-Remaining"))
-        except TimeoutError:
+        except TimeoutError as error:
             message = f"no answer within {self._options.timeout_seconds:g} s"
-            raise LinodeTransportError(call.route, message) from None
+            raise LinodeTransportError(call.route, message) from error
         except httpx2.RequestError as error:
             # A connection that was never made carried nothing.
             unknown = not isinstance(error, httpx2.ConnectError)
             cause = f"{type(error).__name__}: {error}"
-            raise LinodeTransportError(call.route, cause, outcome_unknown=unknown) from None
+            raise LinodeTransportError(call.route, cause, outcome_unknown=unknown) from error
         finally:
             seconds = (self._clock.now() - started).total_seconds()
             self._on_call(CallRecord(call.method, call.template, status, seconds, remaining))
