@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from karpenter_linode.sim.resource_types import ResourceType
 
 Plain = dict[str, Any]
-PriorityOf = "Callable[[str], int | None]"
 
 SYSTEM_PRIORITIES: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 UNREACHABLE_SECONDS: Final = 300

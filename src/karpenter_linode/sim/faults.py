@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
+import re2
 from msgspec import Struct
 
 from karpenter_linode.ports import ConflictError, KubeError, TooManyRequestsError
@@ -52,7 +53,7 @@ class KubeWatches(_Fault, frozen=True, tag="kube-watches", rename="camel"):
         resource: plural of the kind; empty for every kind.
     """
 
-    effect: str = "drop"
+    effect: Literal["drop", "silence", "compact"] = "drop"
     resource: str = ""
 
 
@@ -81,7 +82,7 @@ class LinodeCalls(_Fault, frozen=True, tag="linode-calls", rename="camel"):
 
     Args:
         method: HTTP method.
-        path: regular expression for the whole path behind the version.
+        path: regular expression in RE2's syntax for the whole path behind the version.
         status: of the answer; 0 refuses the connection.
         reason: in the answer.
         headers: of the answer.
@@ -98,6 +99,16 @@ class LinodeCalls(_Fault, frozen=True, tag="linode-calls", rename="camel"):
     skip: int = 0
     times: int = 1
     lost_answer: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a path that is no pattern here, where the scenario is read, and not in the middle of the run."""
+        options = re2.Options()
+        options.log_errors = False
+        try:
+            re2.compile(self.path, options)
+        except re2.error as error:
+            msg = f"path {self.path!r} is no regular expression: {error}"
+            raise ValueError(msg) from error
 
 
 class Driver(_Fault, frozen=True, tag="dra-driver", rename="camel"):

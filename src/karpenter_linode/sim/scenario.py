@@ -31,12 +31,11 @@ from karpenter_linode.sim.linode.delays import LinodeDelays
 from karpenter_linode.sim.nvidia import DriverBehaviour
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from karpenter_linode.sim.cluster import EmbeddedCluster
 
 Manifest = dict[str, Any]
-DEFAULT_DURATION = timedelta(hours=2)
 
 
 class ScenarioError(ValueError):
@@ -141,11 +140,6 @@ def parse_scenario(plain: Any, source: str, read: Callable[[str], Sequence[Manif
         scenario.driver,
         tuple(steps),
     )
-
-
-def default_scenario(manifests: Iterable[Manifest]) -> Scenario:
-    """What a directory without a scenario means: apply everything at the start and watch."""
-    return Scenario(steps=(Step(apply=tuple(manifests)),))
 
 
 async def play(cluster: EmbeddedCluster, scenario: Scenario) -> None:

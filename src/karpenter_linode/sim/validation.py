@@ -24,6 +24,8 @@ _SUBDOMAIN_RULE: Final = (
     "and must start and end with an alphanumeric character"
 )
 _MAX_NAME: Final = 253
+_PERCENTAGE: Final = re.compile(r"(?:100|[0-9]{1,2})%")
+_PERCENTAGE_RULE: Final = "must be a whole number, or a percentage from 0% to 100%"
 _POD_IS_FIXED: Final = (
     "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
     "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
@@ -78,6 +80,8 @@ def spec_problems(kind: ResourceType, new: Plain) -> list[str]:
             return check_node_pool(spec)
         case "Pod":
             return _pod_problems(spec)
+        case "PodDisruptionBudget":
+            return _budget_problems(spec)
         case _:
             return []
 
@@ -127,6 +131,18 @@ def _pod_problems(spec: Plain) -> list[str]:
                 if claim.get("name") not in names:
                     path = f"spec.{field}[{at}].resources.claims[{index}].name"
                     problems.append(f'{path}: Not found: "{claim.get("name", "")}"')
+    return problems
+
+
+def _budget_problems(spec: Plain) -> list[str]:
+    """A budget says a count or a percentage, of one of two kinds."""
+    said = [(field, spec[field]) for field in ("minAvailable", "maxUnavailable") if spec.get(field) is not None]
+    problems = ["spec: Invalid value: minAvailable and maxUnavailable cannot be both set"] if len(said) > 1 else []
+    for field, value in said:
+        if isinstance(value, str) and not _PERCENTAGE.fullmatch(value):
+            problems.append(f'spec.{field}: Invalid value: "{value}": {_PERCENTAGE_RULE}')
+        elif isinstance(value, int) and value < 0:
+            problems.append(f"spec.{field}: Invalid value: {value}: must be greater than or equal to 0")
     return problems
 
 

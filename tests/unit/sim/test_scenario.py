@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from karpenter_linode.sim.faults import KubeCalls, LinodeSoldOut
-from karpenter_linode.sim.scenario import Scenario, ScenarioError, default_scenario, parse_scenario, play
+from karpenter_linode.sim.scenario import Scenario, ScenarioError, Step, parse_scenario, play
 
 Run = Callable[..., Any]
 MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
@@ -54,6 +54,11 @@ def test_a_scenario_is_read() -> None:
         ({"steps": [{"at": "-1m", "apply": [MAP]}]}, r"steps\[0\]\.at: '-1m' lies in the past"),
         ({"steps": [{"apply": ["file.yaml"]}]}, r"steps\[0\]\.apply: cannot read the file 'file\.yaml'"),
         ({"steps": [{"fault": {"kind": "meteor"}}]}, r"s\.yaml: .*meteor"),
+        (
+            {"steps": [{"fault": {"kind": "linode-calls", "method": "GET", "path": "/lke/("}}]},
+            r"path '/lke/\(' is no regular expression",
+        ),
+        ({"steps": [{"fault": {"kind": "kube-watches", "effect": "cut"}}]}, r"cut"),
         ([], None),
         ("text", r"s\.yaml"),
     ],
@@ -66,9 +71,9 @@ def test_nonsense_is_named(plain: Any, message: str | None) -> None:
         parse_scenario(plain, "s.yaml")
 
 
-def test_without_a_scenario_everything_is_applied_at_the_start(run: Run) -> None:
+def test_a_step_without_a_time_is_taken_at_the_start(run: Run) -> None:
     async def main(world: Any) -> None:
-        await play(world, default_scenario([MAP]))
+        await play(world, Scenario(steps=(Step(apply=(MAP,)),)))
         assert world.journal.entries[-1].subject == "ConfigMap default/m"
         assert world.clock.now() == world.journal.start
 

@@ -601,3 +601,18 @@ class TestValidation:
         store.patch(NODE, "n", {"spec": {"providerID": "linode://1"}})
         with pytest.raises(InvalidError, match="may not change providerID"):
             store.patch(NODE, "n", {"spec": {"providerID": "linode://2"}})
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"maxUnavailable": "half"}, r"spec\.maxUnavailable: Invalid value: \"half\": .*percentage"),
+        ({"minAvailable": "101%"}, r"spec\.minAvailable: Invalid value: \"101%\""),
+        ({"minAvailable": -1}, "must be greater than or equal to 0"),
+        ({"minAvailable": 1, "maxUnavailable": 1}, "cannot be both set"),
+    ],
+)
+def test_a_disruption_budget_says_one_amount(store: Store, spec: dict[str, Any], message: str) -> None:
+    metadata = {"name": "b", "namespace": "default"}
+    with pytest.raises(InvalidError, match=message):
+        store.create({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
+
+import re2
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,7 @@ class FaultRule:
 
     Attributes:
         method: HTTP method.
-        path: regular expression for the whole path behind the version.
+        path: regular expression in RE2's syntax for the whole path behind the version.
         effect: what happens.
         times: how many calls it still picks.
         skip: how many matching calls go free first.
@@ -48,7 +49,7 @@ class FaultRule:
 
     def picks(self, method: str, path: str) -> bool:
         """Whether the rule applies to this call; counts it."""
-        if self.times <= 0 or method != self.method or not re.fullmatch(self.path, path):
+        if self.times <= 0 or method != self.method or not re2.fullmatch(self.path, path):
             return False
         if self.skip > 0:
             self.skip -= 1
