@@ -1,0 +1,223 @@
+"""One call to the API server: limits, time-outs, typed errors; and streams of lines."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import httpx2
+from lightkube.core.exceptions import ConfigError
+from msgspec import Struct, field
+
+from karpenter_linode.kube.bucket import TokenBucket
+from karpenter_linode.kube.errors import ConnectionConfigError, UnreachableError, UnreadableError, error_from, status_of
+from karpenter_linode.model import codec
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from karpenter_linode.ports import Clock, KubeError
+
+T = TypeVar("T")
+JSON: Final = "application/json"
+_TOO_MANY: Final = 429
+_BUSY_ATTEMPTS: Final = 4
+_LONGEST_WAIT: Final = 30
+_LONGEST_LINE: Final = 64 << 20
+_READS: Final = frozenset({"get", "list", "watch"})
+_METHODS: Final = {"get": "GET", "list": "GET", "watch": "GET", "create": "POST", "patch": "PATCH", "delete": "DELETE"}
+
+
+class KubeCall(Struct, frozen=True):
+    """A call.
+
+    Args:
+        verb: as RBAC names it.
+        api_version: ``v1`` or ``group/version``.
+        plural: the resource.
+        namespace: "" for cluster-scoped kinds, or for every namespace.
+        name: "" for collections.
+        subresource: as ``status``.
+        params: query parameters.
+        body: JSON body.
+        content_type: of the body.
+        retry_busy: wait and try again where the server says that it is busy.
+    """
+
+    verb: str
+    api_version: str
+    plural: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    params: dict[str, str] = field(default_factory=dict)
+    body: Any = None
+    content_type: str = JSON
+    retry_busy: bool = True
+
+    @property
+    def path(self) -> str:
+        """The path on the server."""
+        root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
+        namespace = f"/namespaces/{self.namespace}" if self.namespace else ""
+        return root + namespace + "".join(f"/{part}" for part in (self.plural, self.name, self.subresource) if part)
+
+    def __str__(self) -> str:
+        resource = f"{self.plural}/{self.subresource}" if self.subresource else self.plural
+        name = "/".join(part for part in (self.namespace, self.name) if part)
+        return f"{self.verb} {resource} {name}".rstrip()
+
+
+class KubeCallRecord(Struct, frozen=True):
+    """A request that was sent, for metrics; ``code`` 0 means no answer."""
+
+    call: KubeCall
+    method: str
+    code: int
+    seconds: float
+
+
+class KubeHttp:
+    """Sends calls over one connection pool.
+
+    Args:
+        client: made by ``config.connect``; closed with this object.
+        clock: pauses.
+        qps: calls per second in the long run; watches do not count. 0 for no limit.
+        burst: calls at once.
+        may_write: raises KubeError when this process must not change anything any more.
+        on_call: told of every request.
+    """
+
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        clock: Clock,
+        *,
+        qps: float = 0,
+        burst: int = 0,
+        may_write: Callable[[], None] | None = None,
+        on_call: Callable[[KubeCallRecord], None] | None = None,
+    ) -> None:
+        self._client, self._clock = client, clock
+        self._bucket = TokenBucket(qps, burst) if qps > 0 else None
+        self._may_write, self._on_call = may_write, on_call
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._client.aclose()
+
+    async def send(self, call: KubeCall) -> bytes:
+        """The body of a successful answer.
+
+        Raises:
+            KubeError: what the server refused, or UnreachableError where no answer came.
+        """
+        for attempt in range(1, _BUSY_ATTEMPTS + 1):
+            await self._admit()
+            if self._may_write is not None and call.verb not in _READS:
+                self._may_write()
+            response = await self._answer(call)
+            if response.is_success:
+                return response.content
+            wait = _busy_seconds(response) if call.retry_busy and attempt < _BUSY_ATTEMPTS else None
+            if wait is None:
+                raise error_from(str(call), response.status_code, status_of(response.content))
+            await self._clock.sleep(wait)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def lines(self, call: KubeCall, silence_seconds: float) -> AsyncIterator[bytes]:
+        """The lines of a stream until the server ends it.
+
+        Args:
+            call: the call.
+            silence_seconds: a stream that says nothing for so long is given up.
+
+        Raises:
+            KubeError: refused; UnreachableError: broken off, or silent.
+        """
+        timeout = httpx2.Timeout(60.0, connect=10.0, read=silence_seconds)
+        request = self._request(call, timeout)
+        started = time.monotonic()
+        response = await self._guarded(call, self._client.send(request, stream=True))
+        try:
+            self._record(call, response.status_code, time.monotonic() - started)
+            if not response.is_success:
+                content = await self._guarded(call, response.aread())
+                raise error_from(str(call), response.status_code, status_of(content))
+            async for line in _split(call, response):
+                yield line
+        except httpx2.RequestError as error:
+            raise _unreachable(call, error) from None
+        finally:
+            await response.aclose()
+
+    async def _admit(self) -> None:
+        if self._bucket is not None:
+            wait = self._bucket.reserve(time.monotonic())
+            if wait > 0:
+                await self._clock.sleep(wait)
+
+    async def _answer(self, call: KubeCall) -> httpx2.Response:
+        started = time.monotonic()
+        code = 0
+        try:
+            response = await self._guarded(call, self._client.send(self._request(call)))
+            code = response.status_code
+        finally:
+            self._record(call, code, time.monotonic() - started)
+        return response
+
+    async def _guarded(self, call: KubeCall, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except httpx2.RequestError as error:
+            raise _unreachable(call, error) from None
+        except (ConnectionConfigError, ConfigError) as error:  # a credential plug-in or a token file failed
+            raise UnreachableError(f"{call}: {error}") from None
+
+    def _request(self, call: KubeCall, timeout: httpx2.Timeout | None = None) -> httpx2.Request:
+        content = None if call.body is None else codec.encode(call.body)
+        headers = {} if call.body is None else {"Content-Type": call.content_type}
+        method = _METHODS[call.verb]
+        if timeout is None:
+            return self._client.build_request(method, call.path, params=call.params, headers=headers, content=content)
+        return self._client.build_request(method, call.path, params=call.params, headers=headers, timeout=timeout)
+
+    def _record(self, call: KubeCall, code: int, seconds: float) -> None:
+        if self._on_call is not None:
+            self._on_call(KubeCallRecord(call, _METHODS[call.verb], code, seconds))
+
+
+async def _split(call: KubeCall, response: httpx2.Response) -> AsyncIterator[bytes]:
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in response.aiter_raw():
+        first, *rest = chunk.split(b"\n")
+        parts.append(first)
+        size += len(first)
+        if size > _LONGEST_LINE:
+            raise UnreadableError(f"{call}: an event of more than {_LONGEST_LINE >> 20} MiB")
+        if not rest:
+            continue
+        yield b"".join(parts)
+        for line in rest[:-1]:
+            yield line
+        parts, size = [rest[-1]], len(rest[-1])
+    if parts and parts[-1]:
+        # What has no end of line was cut off; the change will come again.
+        raise UnreachableError(f"{call}: the stream broke off within an event")
+
+
+def _unreachable(call: KubeCall, error: Exception) -> KubeError:
+    return UnreachableError(f"{call}: {type(error).__name__}: {error}".rstrip(": "))
+
+
+def _busy_seconds(response: httpx2.Response) -> float | None:
+    """How long the server asks to wait; None where it does not ask."""
+    text = response.headers.get("Retry-After")
+    if response.status_code != _TOO_MANY and response.status_code < 500:  # noqa: PLR2004 - server errors start there
+        return None
+    if text is None or not text.isdigit():
+        return None
+    return min(float(text), _LONGEST_WAIT)
