@@ -267,5 +267,5 @@ class Logger(Protocol):
         ...
 
     def error(self, event: str, **fields: Any) -> Any:
-        """Error level; the cause goes into the field ``error``."""
+        """Error level; the cause goes into the field ``error``, and into ``exc_info`` where it is a bug of ours."""
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from karpenter_linode.controllers.queue import WorkQueue
 from karpenter_linode.controllers.timing import Backoff
@@ -73,7 +73,7 @@ class Reconciler:
             except (KubeError, CloudError) as error:
                 self._failed(key, str(error))
             except Exception as error:  # noqa: BLE001 - one object's bug must not stop the others; it is logged and retried
-                self._failed(key, f"{type(error).__name__}: {error}")
+                self._failed(key, f"{type(error).__name__}: {error}", exc_info=error)
             finally:
                 self.queue.done(key)
 
@@ -91,8 +91,8 @@ class Reconciler:
             if done.requeue is not None:
                 self.queue.add_after(key, done.requeue.total_seconds())
 
-    def _failed(self, key: str, error: str) -> None:
-        self._runtime.logger.error("Reconciler error", controller=self.name, name=key, error=error)
+    def _failed(self, key: str, error: str, **fields: Any) -> None:
+        self._runtime.logger.error("Reconciler error", controller=self.name, name=key, error=error, **fields)
         self.queue.retry(key)
 
 
@@ -132,9 +132,9 @@ class Loop:
                 wait = self._failed(failures, str(error))
             except Exception as error:  # noqa: BLE001 - a bug in one pass must not end the controller; logged and retried
                 failures += 1
-                wait = self._failed(failures, f"{type(error).__name__}: {error}")
+                wait = self._failed(failures, f"{type(error).__name__}: {error}", exc_info=error)
             await self._runtime.clock.sleep(wait)
 
-    def _failed(self, failures: int, error: str) -> float:
-        self._runtime.logger.error("Reconciler error", controller=self.name, error=error)
+    def _failed(self, failures: int, error: str, **fields: Any) -> float:
+        self._runtime.logger.error("Reconciler error", controller=self.name, error=error, **fields)
         return self._backoff.delay(failures, self._runtime.random)

@@ -136,16 +136,18 @@ class Operator:
 
     async def _keep_running(self, controller: Controller) -> None:
         crashes = 0
-        while error := await _crash_of(controller):
+        while (crash := await _crash_of(controller)) is not None:
             crashes += 1
-            self._logger.error("controller crashed, starting it again", controller=controller.name, error=error)
+            error = f"{type(crash).__name__}: {crash}"
+            text = "controller crashed, starting it again"
+            self._logger.error(text, controller=controller.name, error=error, exc_info=crash)
             await self._clock.sleep(_RESTART.delay(crashes, self._random))
 
 
-async def _crash_of(controller: Controller) -> str:
-    """Run a controller; what ended it, or "" when it ended by itself."""
+async def _crash_of(controller: Controller) -> Exception | None:
+    """Run a controller; what ended it, or None when it ended by itself."""
     try:
         await controller.run()
     except Exception as error:  # noqa: BLE001 - whatever it was, the other controllers go on
-        return f"{type(error).__name__}: {error}"
-    return ""
+        return error
+    return None

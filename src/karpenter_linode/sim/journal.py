@@ -144,7 +144,9 @@ class JournalLogger:
         self._line("error", event, fields)
 
     def _line(self, level: str, event: str, fields: dict[str, Any]) -> None:
-        plain = {name: _loggable(value) for name, value in {**self._bound, **fields}.items()}
+        # A traceback names files and lines of this machine: equal runs must give equal bytes.
+        told = {name: value for name, value in {**self._bound, **fields}.items() if name != "exc_info"}
+        plain = {name: _loggable(value) for name, value in told.items()}
         subject = next((f"{name} {plain[name]}" for name in SUBJECT_FIELDS if isinstance(plain.get(name), str)), "")
         self._journal.add(self._component, "log", subject, event, level=level, fields=plain)
 

@@ -56,8 +56,9 @@ def test_failures_are_logged_and_tried_again_with_back_off(lab: Any) -> None:
         await world.clock.sleep(60)
         pauses = [round(later - sooner, 1) for sooner, later in itertools.pairwise(tries)]
         assert [round(pause) for pause in pauses] == [1, 2, 4, 0]
-        errors = [fields["error"] for message, fields in world.notebook.lines if message == "Reconciler error"]
-        assert errors == ["down", "ValueError: a bug", "not yet"]
+        lines = [fields for message, fields in world.notebook.lines if message == "Reconciler error"]
+        assert [fields["error"] for fields in lines] == ["down", "ValueError: a bug", "not yet"]
+        assert ["exc_info" in fields for fields in lines] == [False, True, False]
         task.cancel()
 
     lab(story)
