@@ -10,9 +10,11 @@ from karpenter_linode.controllers.reconciler import Loop
 from karpenter_linode.lifecycle.effects import CloudDelete
 from karpenter_linode.lifecycle.garbage import claims_without_instance, collect_orphan, orphans, suspects
 from karpenter_linode.model.karpenter import NodeClaim
+from karpenter_linode.ports import CloudError, KubeError
 
 if TYPE_CHECKING:
     from karpenter_linode.controllers.runtime import Runtime
+    from karpenter_linode.model.instance import CloudInstance
 
 _CLAIMS: Final = "nodeclaim.garbagecollection"
 _INSTANCES: Final = "instance.garbagecollection"
@@ -46,14 +48,27 @@ class InstanceGarbageCollection(Loop):
         self._passes = 0
 
     async def step(self) -> float:
-        """One pass. The cloud is asked first, then the API server itself: a stale mirror must not cost an instance."""
+        """One pass. The cloud is asked first, then the API server itself: a stale mirror must not cost an instance.
+
+        Raises:
+            CloudError: some instances can't be deleted now; all were tried.
+        """
         instances = await self._runtime.cloud.list()
         claims = (await self._runtime.kube.list(NodeClaim)).items
         doomed = orphans(instances, claims, self._suspects, self._runtime.now())
         self._suspects = suspects(instances, claims)
-        for item in doomed:
+        errors = [error for item in doomed if (error := await self._collect(item))]
+        if errors:
+            raise CloudError("; ".join(errors))
+        self._passes += 1
+        return _FAST if self._passes < _FAST_PASSES else _SLOW
+
+    async def _collect(self, item: CloudInstance) -> str:
+        """Remove one instance; why that failed, or ""."""
+        try:
             done = await self._executor.carry_out(collect_orphan(item, self._runtime.state))
             if isinstance(done.question, CloudDelete):
                 await delete_instance(self._runtime.cloud, done.question.provider_id)
-        self._passes += 1
-        return _FAST if self._passes < _FAST_PASSES else _SLOW
+        except (CloudError, KubeError) as error:
+            return str(error)
+        return ""

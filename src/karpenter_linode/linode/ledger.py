@@ -40,9 +40,9 @@ class Ledger:
         self._by_instance.pop(instance, None)
 
     def holder(self, instance: int) -> str:
-        """The NodeClaim that an instance is set aside for, or nothing."""
+        """The NodeClaim that an instance is set aside for, or nothing; one that nobody came back for is free again."""
         entry = self._by_instance.get(instance)
-        return "" if entry is None else entry.node_claim
+        return "" if entry is None or self._has_lapsed(entry) else entry.node_claim
 
     def held_by(self, node_claim: str) -> int | None:
         """The instance that is set aside for a NodeClaim."""
@@ -50,13 +50,16 @@ class Ledger:
 
     def is_free(self, instance: LinodeInstance) -> bool:
         """Whether neither a tag nor this ledger gives the instance to anybody."""
-        return not tags.claimed_by(instance.tags) and instance.id not in self._by_instance
+        return not tags.claimed_by(instance.tags) and not self.holder(instance.id)
 
     def prune(self, view: ClusterView, waiting: Iterable[str]) -> None:
         """Forget instances that are gone, and those that nobody has come back for."""
-        still, now = set(waiting), self._clock.now()
+        still = set(waiting)
         self._by_instance = {
             item: entry
             for item, entry in self._by_instance.items()
-            if item in view.instances and (entry.node_claim in still or now - entry.since < _KEPT)
+            if item in view.instances and (entry.node_claim in still or not self._has_lapsed(entry))
         }
+
+    def _has_lapsed(self, entry: _Entry) -> bool:
+        return self._clock.now() - entry.since >= _KEPT

@@ -16,7 +16,7 @@ from karpenter_linode.lifecycle.effects import Evict
 from karpenter_linode.model.core import Node, Pod, PodDisruptionBudget
 from karpenter_linode.model.instance import CloudInstance
 from karpenter_linode.model.karpenter import NodeClaim
-from karpenter_linode.ports import KubeError
+from karpenter_linode.ports import CloudError, KubeError
 from karpenter_linode.scheduling.problem import PlannedNodeClaim
 from karpenter_linode.sim.resource_types import type_of
 
@@ -208,5 +208,27 @@ def test_the_limit_is_checked_once_more_before_a_claim_is_created(lab: Any) -> N
         message = r"resource usage exceeds limit \(limit=4, resource-name=cpu, usage=8\)"
         with pytest.raises(KubeError, match=message):
             await Provisioner(world.runtime, batcher)._create_all((planned,))
+
+    lab(story)
+
+
+def test_an_orphan_that_cannot_be_deleted_does_not_keep_others(lab: Any) -> None:
+    async def story(world: Any) -> None:
+        built = world.clock.now() - timedelta(hours=1)
+        for ident in ("linode://8", "linode://9"):
+            world.cloud.instances[ident] = CloudInstance(ident, "g6", "gone-1", "gpu", built)
+        delete = world.cloud.delete
+
+        async def refuse(provider_id: str) -> None:
+            if provider_id == "linode://8":
+                raise CloudError("busy")
+            await delete(provider_id)
+
+        world.cloud.delete = refuse
+        await mirrored(world)
+        task = asyncio.create_task(InstanceGarbageCollection(world.runtime).run())
+        await world.clock.sleep(60)
+        assert set(world.cloud.deleted) == {"linode://9"}
+        task.cancel()
 
     lab(story)
