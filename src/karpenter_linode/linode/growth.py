@@ -34,6 +34,11 @@ class PoolGrower:
         """Whether a POST may still turn out to have made a pool."""
         return self._look_until is not None and self._tools.clock.now() < self._look_until
 
+    def look_for_predecessor(self) -> None:
+        """Look as long as after a POST of our own for what an earlier process may have asked for before it ended."""
+        until = self._tools.started + timedelta(seconds=self._tools.options.settle_time)
+        self._look_until = max(until, self._look_until or until)
+
     async def grow(self, pools: Sequence[LKEPool], template: PoolTemplate, need: int) -> int:
         """Buy ``need`` members.
 

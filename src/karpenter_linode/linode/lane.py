@@ -169,15 +169,16 @@ class PoolLane:
         """Give members to waiters: those that carry a waiter's claim already, then free ones, lowest id first."""
         ledger, present = self.tools.ledger, {item.id for item in members}
         by_claim = {claimed: item.id for item in members for claimed in tags.claimed_by(item.tags)}
-        free = iter([item.id for item in members if ledger.is_free(item) and not is_leaving(item)])
         for waiter in self._pending():
             if waiter.instance not in present:
                 waiter.instance = by_claim.get(tags.claim_tag(waiter.node_claim.name))
-        for waiter in self._pending():
-            if waiter.instance is None:
-                waiter.instance = next(free, None)
             if waiter.instance is not None:
                 ledger.set_aside(waiter.instance, waiter.node_claim.name)
+        free = iter([item.id for item in members if ledger.is_free(item) and not is_leaving(item)])
+        for waiter in self._pending():
+            if waiter.instance is None and (chosen := next(free, None)) is not None:
+                waiter.instance = chosen
+                ledger.set_aside(chosen, waiter.node_claim.name)
 
     async def _grow(self, view: ClusterView, pools: tuple[LKEPool, ...]) -> None:
         if not (pending := self._pending()):
@@ -186,9 +187,17 @@ class PoolLane:
         for pool in pools:
             await self._grower.update_version(pool, template)
         coming = sum(max(0, pool.count - len(view.members((pool,)))) for pool in pools)
-        need = len(self._empty_handed()) - coming
+        waiting = self._empty_handed()
+        if any(self._is_older_than_us(waiter.node_claim) for waiter in waiting):
+            self._grower.look_for_predecessor()
+        need = len(waiting) - coming
         if need > 0 and await self._grower.grow(pools, template, need):
             self._server_errors = 0
+
+    def _is_older_than_us(self, node_claim: NodeClaim) -> bool:
+        """Whether the process before this one may have bought for it, with an answer that nobody was left to hear."""
+        created = node_claim.metadata.creation_timestamp
+        return created is not None and created <= self.tools.started
 
     async def _claim(self, waiter: _Waiter) -> None:
         if waiter.instance is None or waiter.done.done():

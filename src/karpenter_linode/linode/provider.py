@@ -92,6 +92,7 @@ class LinodeCloudProvider:
             logger,
             events,
             options,
+            clock.now(),
         )
         self._plans = PlanBook(self._tools)
         self._node_classes = NodeClasses(kube, events)

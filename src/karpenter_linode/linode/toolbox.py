@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from karpenter_linode.linode.client import LinodeClient
     from karpenter_linode.linode.cluster_view import ClusterReader
     from karpenter_linode.linode.discovery import Cluster
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Toolbox:
-    """The API, what is known from it, and the outside world."""
+    """The API, what is known from it, the outside world, and when this process began to look at it."""
 
     client: LinodeClient
     cluster: Cluster
@@ -29,3 +31,4 @@ class Toolbox:
     logger: Logger
     events: EventSink
     options: ProviderOptions
+    started: datetime
