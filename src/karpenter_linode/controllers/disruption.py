@@ -13,7 +13,7 @@ from karpenter_linode.disruption.candidates import survey_candidates
 from karpenter_linode.disruption.emptiness import EMPTY, eligible, plan_emptiness, validate_emptiness
 from karpenter_linode.lifecycle.disruption_marks import delete_disrupted, mark_disrupted, unmark_disrupted
 from karpenter_linode.model import labels
-from karpenter_linode.model.core import Node
+from karpenter_linode.model.core import Node, Pod
 from karpenter_linode.model.karpenter import NodeClaim, NodePool
 from karpenter_linode.ports import KubeError
 
@@ -100,6 +100,8 @@ class Disruption(Loop):
         self._log("info", "disrupting node(s)", **_described(command, ident))
         marked = [candidate for candidate in command.candidates if await self._mark(candidate, command.reason)]
         await self._runtime.clock.sleep(_SETTLE)
+        if marked:
+            await self._look_for_pods()
         going = self._still_empty(marked)
         for candidate in marked:
             if candidate not in going:
@@ -109,6 +111,11 @@ class Disruption(Loop):
         if going:
             self._count_decision(command)
         return bool(going)
+
+    async def _look_for_pods(self) -> None:
+        """Ask the API server itself: a watch that says nothing must not cost a pod its node."""
+        for pod in (await self._runtime.kube.list(Pod)).items:
+            self._runtime.observe(pod)
 
     def _still_empty(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         empty = {candidate.id for candidate in eligible(self._survey())}
@@ -138,11 +145,14 @@ class Disruption(Loop):
         ident = state_node_id(node, claim)
         self._runtime.state.mark_for_deletion(ident)
         policy = _snake_case(candidate.pool.spec.disruption.consolidation_policy) if command.consolidation_type else ""
+        effects = delete_disrupted(node, claim, self._runtime.state, command.reason, policy)
         try:
-            await self._executor.carry_out(delete_disrupted(node, claim, self._runtime.state, command.reason, policy))
+            done = await self._executor.carry_out(effects)
         except KubeError:
             self._runtime.state.unmark_for_deletion(ident)
             raise
+        if done.conflict:
+            self._runtime.state.unmark_for_deletion(ident)
 
     def _present(self, candidate: Candidate) -> tuple[Node | None, NodeClaim | None]:
         state = candidate.state

@@ -14,7 +14,7 @@ from karpenter_linode.lifecycle.node_pool import exceeded_limit, node_pool_usage
 from karpenter_linode.model.core import Node
 from karpenter_linode.model.karpenter import NodeClaim, NodePool
 from karpenter_linode.ports import CloudError, KubeError
-from karpenter_linode.scheduling import solve
+from karpenter_linode.scheduling import PlanTables, solve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,7 +44,9 @@ class Provisioner(Loop):
         super().__init__(NAME, runtime, self.step)
         self._batcher = batcher
         self._report = SolutionReport(runtime)
+        self._tables = PlanTables()
         self.last: tuple[Problem, Solution] | None = None
+        self._unsure = False  # whether a NodeClaim may exist that the mirror doesn't show yet
 
     async def step(self) -> float:
         """Wait for a batch and provide for it."""
@@ -58,6 +60,8 @@ class Provisioner(Loop):
         Raises:
             KubeError: NodeClaims could not be created; all were tried.
         """
+        if self._unsure:
+            await self._look_for_created()
         pools = [
             pool for pool in self._runtime.state.all(NodePool) if is_supported(pool.spec.template.spec.node_class_ref)
         ]
@@ -68,12 +72,18 @@ class Provisioner(Loop):
         if not problem.pods:
             return
         self._report.begins(problem)
-        solution = solve(problem)
+        solution = solve(problem, self._tables)
         self.last = (problem, solution)
         took = self._runtime.now() - now
         self._report.solved(problem, solution, took)
         self._nominate(solution.existing)
         await self._create_all(solution.new_node_claims)
+
+    async def _look_for_created(self) -> None:
+        """A NodeClaim whose creation seemed to fail may exist all the same: a second one would buy a second Linode."""
+        for claim in (await self._runtime.kube.list(NodeClaim)).items:
+            self._runtime.observe(claim)
+        self._unsure = False
 
     async def _instance_types(self, pools: Iterable[NodePool]) -> dict[str, tuple[InstanceType, ...]]:
         found: dict[str, tuple[InstanceType, ...]] = {}
@@ -132,7 +142,11 @@ class Provisioner(Loop):
         exceeded = exceeded_limit(pool, usage)
         if exceeded is not None:
             raise KubeError(exceeded.message)
-        claim = await self._runtime.kube.create(planned.node_claim)
+        try:
+            claim = await self._runtime.kube.create(planned.node_claim)
+        except KubeError:
+            self._unsure = True
+            raise
         # In the state before anything else can run: the next pass must see it, however long the watch takes.
         self._runtime.observe(claim)
         until = self._runtime.now() + self._runtime.settings.nomination_window
