@@ -14,7 +14,7 @@ from karpenter_linode.model import codec
 from karpenter_linode.model.core import Node, Pod
 from karpenter_linode.model.instance_type import NANO_DOLLARS, InstanceType
 from karpenter_linode.model.karpenter import NodePool
-from karpenter_linode.scheduling import Problem, Solution, StateNode, solve
+from karpenter_linode.scheduling import PlanTables, Problem, Solution, StateNode, solve
 from karpenter_linode.scheduling import resources as res
 from karpenter_linode.scheduling.placement import Placer
 
@@ -174,3 +174,12 @@ def test_placing_many_at_once_equals_placing_one_by_one(problem: Problem) -> Non
 def test_a_problem_survives_being_written_down(problem: Problem) -> None:
     again = codec.decode(codec.encode(problem), Problem)
     assert codec.encode(solve(again)) == codec.encode(solve(problem))
+
+
+@given(problems(), problems())
+@CHECKED
+def test_what_is_kept_of_the_plans_changes_no_answer(problem: Problem, other: Problem) -> None:
+    tables = PlanTables()
+    other = msgspec.structs.replace(other, instance_types=problem.instance_types)
+    for item in (problem, other, problem):
+        assert codec.encode(solve(item, tables)) == codec.encode(solve(item))

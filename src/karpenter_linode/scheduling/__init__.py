@@ -4,7 +4,8 @@ Belongs here: everything that decides where pods go, down to the NodeClaims to c
 Does not belong here: clocks, events, logs, API calls; device search (``dra``); when nodes go (``disruption``).
 """
 
+from karpenter_linode.scheduling.plan_tables import PlanTables
 from karpenter_linode.scheduling.problem import Problem, SchedulingOptions, Solution, StateNode
 from karpenter_linode.scheduling.solver import solve
 
-__all__ = ["Problem", "SchedulingOptions", "Solution", "StateNode", "solve"]
+__all__ = ["PlanTables", "Problem", "SchedulingOptions", "Solution", "StateNode", "solve"]

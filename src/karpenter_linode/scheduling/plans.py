@@ -110,20 +110,31 @@ class PlanSet:
         self.everything = (1 << len(self.plans)) - 1
         self._by_requirement: dict[Requirement, int] = {}
         self._markets: dict[Requirements, Market] = {}
-        self._subsets: dict[int, tuple[InstanceType, ...]] = {}
+        self._sources: dict[int, tuple[InstanceType, ...]] = {}
+        self._subsets: dict[int, PlanSet] = {}
 
     def __len__(self) -> int:
         return len(self.plans)
 
     def subset(self, mask: int) -> PlanSet:
-        """The plans of a mask as a set of their own."""
-        return PlanSet([self.plans[position] for position in bits(mask)], self.well_known)
+        """The plans of a mask as a set of their own; the same object each time."""
+        found = self._subsets.get(mask)
+        if found is None:
+            plans = [self.plans[position] for position in bits(mask)]
+            found = self._subsets[mask] = PlanSet(plans, self.well_known)
+        return found
+
+    @property
+    def findings(self) -> int:
+        """How many answers are remembered, those of subsets included."""
+        own = len(self._by_requirement) + len(self._markets) + len(self._sources) + len(self._subsets)
+        return own + sum(part.findings for part in self._subsets.values())
 
     def sources(self, mask: int) -> tuple[InstanceType, ...]:
         """The instance types of a mask, in order."""
-        found = self._subsets.get(mask)
+        found = self._sources.get(mask)
         if found is None:
-            found = self._subsets[mask] = tuple(self.plans[position].source for position in bits(mask))
+            found = self._sources[mask] = tuple(self.plans[position].source for position in bits(mask))
         return found
 
     def named(self, names: Iterable[str]) -> int:

@@ -24,6 +24,7 @@ from karpenter_linode.scheduling.world import World
 if TYPE_CHECKING:
     from karpenter_linode.model.core import Pod
     from karpenter_linode.scheduling.open_claims import OpenClaim
+    from karpenter_linode.scheduling.plan_tables import PlanTables
     from karpenter_linode.scheduling.problem import Problem
     from karpenter_linode.scheduling.shape import Shape
 
@@ -33,23 +34,24 @@ IGNORED: Final = "ignored"
 _LONGEST_RUN: Final = 512
 
 
-def solve(problem: Problem) -> Solution:
+def solve(problem: Problem, tables: PlanTables | None = None) -> Solution:
     """Place pods.
 
     Args:
         problem: everything that the decision may depend on.
+        tables: what to keep of the catalogs for the next problem over the same plans; it changes no answer.
 
     Returns:
         NodeClaims to create, placements on nodes that exist or are being built, and for every other pod why not. Equal
         problems give equal solutions.
     """
-    return _Simulation(problem).run()
+    return _Simulation(problem, tables).run()
 
 
 class _Simulation:
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, tables: PlanTables | None) -> None:
         self._problem = problem
-        self._world = World(problem)
+        self._world = World(problem, tables)
         self._placer = Placer(self._world)
         self._unplaced: list[Unplaced] = []
         self._placements = 0

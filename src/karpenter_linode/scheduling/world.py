@@ -15,7 +15,7 @@ from karpenter_linode.scheduling.existing import ExistingNodes, node_labels
 from karpenter_linode.scheduling.min_values import MinValues
 from karpenter_linode.scheduling.min_values import refusal as min_values_refusal
 from karpenter_linode.scheduling.open_claims import OpenClaims
-from karpenter_linode.scheduling.plans import Plan, PlanSet
+from karpenter_linode.scheduling.plan_tables import PlanTables
 from karpenter_linode.scheduling.reservations import Reservations
 from karpenter_linode.scheduling.shape import Shapes
 from karpenter_linode.scheduling.state_node import NodeView, is_marked_for_deletion
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from karpenter_linode.model.core import Pod
     from karpenter_linode.model.karpenter import NodePool
     from karpenter_linode.scheduling.daemons import Daemon
+    from karpenter_linode.scheduling.plans import PlanSet
     from karpenter_linode.scheduling.problem import Problem
 
 
@@ -38,9 +39,10 @@ class World:
 
     Args:
         problem: the input.
+        tables: plans that earlier simulations read.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, tables: PlanTables | None = None) -> None:
         self.problem = problem
         self.options = problem.options
         self.well_known = labels.WELL_KNOWN | frozenset(problem.options.well_known_labels)
@@ -54,7 +56,7 @@ class World:
         self.volumes = volumes
         self.existing = ExistingNodes(staying, bound, daemons, problem.csi_nodes, volumes)
         self.pools = self._usable_pools()
-        plan_sets = self._plan_sets()
+        plan_sets = self._plan_sets(tables if tables is not None else PlanTables(catalogs=len(self.pools)))
         self.templates = self._templates(plan_sets, daemons)
         self._charge_existing()
         self.open = OpenClaims()
@@ -109,23 +111,9 @@ class World:
                 usable.append(pool)
         return tuple(sorted(usable, key=lambda item: -(item.spec.weight or 0)))  # stable: ties by name descending
 
-    def _plan_sets(self) -> dict[str, PlanSet]:
-        read: dict[int, Plan] = {}
-        shared: dict[int, PlanSet] = {}
-        sets = {}
-        for pool in self.pools:
-            types = self.problem.instance_types.get(pool.name, ())
-            found = shared.get(id(types))
-            if found is None:
-                plans = []
-                for item in types:
-                    plan = read.get(id(item))
-                    if plan is None:
-                        plan = read[id(item)] = Plan(item)
-                    plans.append(plan)
-                found = shared[id(types)] = PlanSet(plans, self.well_known)
-            sets[pool.name] = found
-        return sets
+    def _plan_sets(self, tables: PlanTables) -> dict[str, PlanSet]:
+        types = self.problem.instance_types
+        return {pool.name: tables.plan_set(types.get(pool.name, ()), self.well_known) for pool in self.pools}
 
     def _templates(self, plan_sets: dict[str, PlanSet], daemons: tuple[Daemon, ...]) -> tuple[Template, ...]:
         templates = []
