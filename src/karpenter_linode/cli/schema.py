@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -82,7 +82,7 @@ def _item_of(hint: Any) -> Any:
     return None
 
 
-@cache
+@lru_cache(maxsize=4096)  # names come from the input
 def _nearest(name: str, known: tuple[str, ...]) -> str | None:
     flat = name.lower().replace("_", "").replace("-", "")
     for candidate in known:

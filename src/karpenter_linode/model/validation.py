@@ -25,10 +25,15 @@ _PATTERN_TEXT: Final = (
 )
 
 
+def is_subdomain(name: str) -> bool:
+    """Whether a text is a DNS subdomain in lower case (RFC 1123), as the names of most objects must be."""
+    return len(name) <= _MAX_DOMAIN and _DOMAIN.fullmatch(name) is not None
+
+
 def qualified_name_error(name: str) -> str | None:
     """What is wrong with a qualified name (``domain/name`` or ``name``), or None."""
     domain, slash, tail = name.rpartition("/")
-    if slash and (not domain or len(domain) > _MAX_DOMAIN or _DOMAIN.fullmatch(domain) is None):
+    if slash and not is_subdomain(domain):
         return f"prefix part {domain!r} must be a lower-case DNS subdomain of at most {_MAX_DOMAIN} characters"
     if not tail:
         return "name part must be non-empty"

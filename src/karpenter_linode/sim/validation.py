@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from karpenter_linode.model.validation import is_subdomain
 from karpenter_linode.ports import InvalidError
 from karpenter_linode.sim.validation_dra import check_claim, check_claim_spec, check_claim_status, check_slice
 from karpenter_linode.sim.validation_karpenter import check_node_pool, check_node_pool_change
@@ -18,12 +19,10 @@ if TYPE_CHECKING:
 
 Plain = dict[str, Any]
 
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _SUBDOMAIN_RULE: Final = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
     "and must start and end with an alphanumeric character"
 )
-_MAX_NAME: Final = 253
 _PERCENTAGE: Final = re.compile(r"(?:100|[0-9]{1,2})%")
 _PERCENTAGE_RULE: Final = "must be a whole number, or a percentage from 0% to 100%"
 _POD_IS_FIXED: Final = (
@@ -41,7 +40,7 @@ def check_create(kind: ResourceType, new: Plain) -> None:
     name = new["metadata"].get("name", "")
     if not name:
         _refuse(kind, new, ["metadata.name: Required value: name or generateName is required"])
-    if len(name) > _MAX_NAME or not _SUBDOMAIN.fullmatch(name):
+    if not is_subdomain(name):
         _refuse(kind, new, [f'metadata.name: Invalid value: "{name}": {_SUBDOMAIN_RULE}'])
     _refuse(kind, new, spec_problems(kind, new) + selector_problems(kind, new))
 
