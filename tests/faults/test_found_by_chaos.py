@@ -93,6 +93,8 @@ def test_a_purchase_that_lands_after_the_process_ended_is_not_made_again(play: A
 
 def test_a_claim_whose_creation_seemed_to_fail_is_not_created_again(play: Any) -> None:
     async def story(world: EmbeddedWorld) -> None:
+        await world.run_until(lambda: world.runtime.state.synced(), 60, 0.1)
+        await world.clock.sleep(0.2)
         play_fault(world.cluster, KubeWatches("silence", "nodeclaims"))
         lost = FaultRule(
             lambda call: (call.verb, call.resource) == ("create", "nodeclaims"),
