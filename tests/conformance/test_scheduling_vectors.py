@@ -11,11 +11,6 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-# Rows where the answer differs on purpose, and what is then different.
-EXCEPTIONS = {
-    # `limits.nodes` counts NodeClaims of the same round here; upstream notices them one round too late.
-    "pools-limits-0116": "unschedulable here only: ['w0-1', 'w0-3', 'w1-0', 'w1-1']",
-}
 # Rows where upstream's own outcome is wrong, and pods that must be unschedulable instead.
 ODDITIES = {
     "odd-contradiction": {"a"},  # NotIn and In on one key exclude each other
@@ -55,11 +50,7 @@ ODD = rows_by_group("scheduling-oddities.jsonl.gz")
 @pytest.mark.parametrize("group", sorted(GROUPS))
 def test_answers_pass_the_judge(group: str) -> None:
     faults = {row["id"]: scheduling_judge.judge(row, run_vectors.answer_scheduling(row)) for row in GROUPS[group]}
-    unexpected = {
-        name: [fault for fault in found if not fault.startswith(EXCEPTIONS.get(name, "\0"))]
-        for name, found in faults.items()
-    }
-    assert {name: found for name, found in unexpected.items() if found} == {}
+    assert {name: found for name, found in faults.items() if found} == {}
 
 
 @pytest.mark.parametrize("name", sorted(ODD))

@@ -10,7 +10,7 @@ from karpenter_linode.cluster.problem import build_problem
 from karpenter_linode.cluster.view import is_supported, state_node_id
 from karpenter_linode.controllers.reconciler import Loop
 from karpenter_linode.controllers.solution_report import SolutionReport
-from karpenter_linode.lifecycle.node_pool import exceeded_limit, node_pool_usage
+from karpenter_linode.lifecycle.node_pool import exceeded_limit, node_pool_usage, usage_at_creation
 from karpenter_linode.model.core import Node
 from karpenter_linode.model.karpenter import NodeClaim, NodePool
 from karpenter_linode.ports import CloudError, KubeError
@@ -126,8 +126,8 @@ class Provisioner(Loop):
     async def _create_all(self, planned: tuple[PlannedNodeClaim, ...]) -> None:
         # Racing passes may overshoot a limit by what was created meanwhile, as upstream documents.
         usage = node_pool_usage(self._runtime.state, self._runtime.now()) if planned else {}
-        creations = (self._create(item, usage.get(item.node_pool, {})) for item in planned)
-        created = await asyncio.gather(*creations, return_exceptions=True)
+        counted = usage_at_creation([item.node_pool for item in planned], usage)
+        created = await asyncio.gather(*map(self._create, planned, counted), return_exceptions=True)
         errors = [error for error in created if isinstance(error, BaseException)]
         for error in errors:
             if not isinstance(error, KubeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -15,13 +16,14 @@ from karpenter_linode.model import codec, labels
 from karpenter_linode.model.condition_types import DRIFTED, NODE_CLASS_READY, READY, VALIDATION_SUCCEEDED
 from karpenter_linode.model.karpenter import LinodeNodeClass, NodeClaim, NodePool
 from karpenter_linode.model.meta import find_condition
-from karpenter_linode.model.quantity import Quantity
+from karpenter_linode.model.quantity import NANO, Quantity
 from karpenter_linode.model.reason import Reason
 from karpenter_linode.scheduling import resources as res
 from karpenter_linode.scheduling.node_pool_hash import node_pool_hash
 from karpenter_linode.scheduling.state_node import NodeView
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from karpenter_linode.cluster.view import View
@@ -115,6 +117,24 @@ def node_pool_usage(view: View, now: datetime) -> dict[str, res.Resources]:
             node = NodeView(state)
             usage[node.node_pool] = res.add(usage.get(node.node_pool, {}), node.capacity)
     return usage
+
+
+def usage_at_creation(pools: Sequence[str], usage: Mapping[str, res.Resources]) -> list[res.Resources]:
+    """What limits are held against, for each of some NodeClaims that are created together.
+
+    Usage of every resource is what exists, as upstream has it; only ``nodes`` counts the NodeClaim itself and those
+    before it, since a limit of nodes is otherwise noticed one pass too late (spec/karpenter-scheduling.md 2.10).
+
+    Args:
+        pools: the NodePool of each, in the order of their creation.
+        usage: capacity of each pool's nodes, in nano-units.
+    """
+    ahead: Counter[str] = Counter()
+    found = []
+    for pool in pools:
+        ahead[pool] += 1
+        found.append(res.add(usage.get(pool, {}), {labels.NODES_RESOURCE: ahead[pool] * NANO}))
+    return found
 
 
 def exceeded_limit(pool: NodePool, usage: res.Resources) -> Reason | None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 OUT_OF_STEPS: Final = "out-of-steps"
 DRA_IGNORED_CODE: Final = "dra-ignored"
 IGNORED: Final = "ignored"
+NODE_LIMIT: Final = "node-limit"
 _LONGEST_RUN: Final = 512
 
 
@@ -64,6 +65,7 @@ class _Simulation:
             reason = refusals.explain(pod, first, last) if outcome != OUT_OF_STEPS else self._out_of_steps(pod)
             self._unplaced.append(Unplaced(pod_ref(pod), reason))
         kept = [claim for claim in self._world.open.claims if self._launchable(claim)]
+        self._note_node_limits(kept)
         renderer = Renderer(self._world)
         return Solution(
             new_node_claims=tuple(renderer.planned(claim) for claim in kept),
@@ -176,6 +178,14 @@ class _Simulation:
         for pod in claim.pods:
             self._refuse(pod, Reason("min-values-truncation", text))
         return False
+
+    def _note_node_limits(self, claims: list[OpenClaim]) -> None:
+        """Say which pools have more claims than their limit of nodes lets be created (see ``charge_new``)."""
+        for template in self._world.templates:
+            planned, left = sum(claim.template is template for claim in claims), template.nodes_left
+            if left is not None and planned > left:
+                text = f"{planned} NodeClaims planned, limits.nodes has room for {left}: the others are not created"
+                self._world.note(NODE_LIMIT, text, f"NodePool {template.name}")
 
     def _refuse(self, pod: Pod, reason: Reason) -> None:
         named = Reason(reason.code, reason.message, f"Pod {pod.key}", reason.facts, reason.children)

@@ -139,11 +139,14 @@ class Template:
             self.remaining = res.subtract(self.remaining, usage)
 
     def charge_new(self, mask: int) -> None:
-        """Take a new claim off what the limits leave: one node, as large as the largest of its plans."""
+        """Take a new claim off what the limits leave, as large as the largest of its plans.
+
+        A limit of ``nodes`` is held against nodes that exist only (spec 2.10): claims beyond it are noted, and their
+        creation is refused.
+        """
         if self.remaining is not None:
             for name, left in self.remaining.items():
-                new = NANO if name == labels.NODES_RESOURCE else self.plans.greatest_capacity(mask, name)
-                self.remaining[name] = left - new
+                self.remaining[name] = left - self.plans.greatest_capacity(mask, name)
 
     def within_limits(self) -> int:
         """Plans whose capacity the limits still have room for."""
@@ -154,9 +157,15 @@ class Template:
         return mask
 
     @property
+    def nodes_left(self) -> int | None:
+        """How many more nodes the pool may have beside those that exist, or None where that is not limited."""
+        left = (self.remaining or {}).get(labels.NODES_RESOURCE)
+        return None if left is None else max(0, left // NANO)
+
+    @property
     def nodes_exhausted(self) -> bool:
         """Whether the pool may not have another node."""
-        return self.remaining is not None and self.remaining.get(labels.NODES_RESOURCE, 1) <= 0
+        return self.nodes_left == 0
 
 
 def template_labels(pool: NodePool) -> dict[str, str]:

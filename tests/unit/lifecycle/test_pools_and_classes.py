@@ -11,6 +11,7 @@ from karpenter_linode.lifecycle.node_pool import (
     exceeded_limit,
     node_pool_usage,
     reconcile_node_pool,
+    usage_at_creation,
 )
 from karpenter_linode.lifecycle.node_pool_validation import template_errors
 from karpenter_linode.lifecycle.patches import merge_diff
@@ -172,6 +173,16 @@ def test_a_limit_is_exceeded_only_beyond_it(pool: Any) -> None:
     assert exceeded_limit(pool(), {"cpu": 8 * NANO}) is None
     reason = exceeded_limit(limited, {"cpu": 9 * NANO})
     assert str(reason) == "resource usage exceeds limit (limit=8, resource-name=cpu, usage=9)"
+
+
+def test_a_limit_of_nodes_counts_node_claims_that_are_created_together(pool: Any) -> None:
+    limited = pool(spec={"limits": {"cpu": "8", "nodes": "3"}})
+    usage = {limited.name: {"cpu": 8 * NANO, "nodes": 1 * NANO}}
+    counted = usage_at_creation([limited.name, "other", limited.name, limited.name], usage)
+    assert [item.get("nodes") for item in counted] == [2 * NANO, NANO, 3 * NANO, 4 * NANO]
+    reasons = [exceeded_limit(limited, item) for item in (counted[0], *counted[2:])]
+    text = "resource usage exceeds limit (limit=3, resource-name=nodes, usage=4)"
+    assert [reason and reason.message for reason in reasons] == [None, None, text]
 
 
 def test_a_class_gets_its_finalizer_then_becomes_ready(node_class: Any, cluster: Any, now: Any) -> None:

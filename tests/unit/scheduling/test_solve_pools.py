@@ -220,11 +220,19 @@ def test_a_limit_of_pods_counts_the_plans_capacity(make: Any) -> None:
     assert make.solve([make.pod()], [make.pool(limits={"pods": "1"})], make.sized_plans(2)).new_node_claims == ()
 
 
-def test_the_node_limit_counts_claims_of_the_same_round(make: Any) -> None:
-    plans = [make.plan("it", capacity={"pods": "1"})]
-    solution = make.solve([make.pod() for _ in range(3)], [make.pool(limits={"nodes": "2"})], plans)
-    assert len(solution.new_node_claims) == 2
-    assert solution.unplaced[0].reason.message == "node limits have been exhausted for nodepool (NodePool=default)"
+def test_the_node_limit_counts_existing_nodes_and_notes_claims_beyond_it(make: Any) -> None:
+    plans, pods = [make.plan("it", capacity={"pods": "1"})], [make.pod() for _ in range(3)]
+    full = make.node("n", allocatable={"cpu": "4", "pods": "0"})
+    solution = make.solve(pods, [make.pool(limits={"nodes": "2"})], plans, nodes=[full])
+    assert len(solution.new_node_claims) == 3
+    (note,) = solution.notes
+    assert note.subject == "NodePool default"
+    assert note.message == "3 NodeClaims planned, limits.nodes has room for 1: the others are not created"
+    within = make.solve(pods[:1], [make.pool(limits={"nodes": "2"})], plans, nodes=[full])
+    assert within.notes == ()
+    exhausted = make.solve(pods, [make.pool(limits={"nodes": "1"})], plans, nodes=[full])
+    message = "node limits have been exhausted for nodepool (NodePool=default)"
+    assert [item.reason.message for item in exhausted.unplaced] == [message] * 3
 
 
 def test_a_lower_pool_takes_what_the_first_has_no_limit_left_for(make: Any) -> None:
