@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.model import labels
 from karpenter_linode.model.core import Pod
+from karpenter_linode.model.wording import few
 from karpenter_linode.scheduling.pods import DRA_IGNORED, DRA_SKIPPED_LOG
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     )
 
 _CONTROLLER: Final = "provisioner"
-_SHOWN: Final = 5
 _FAILED_WINDOW: Final = 300
 
 
@@ -61,7 +61,7 @@ class SolutionReport:
         if not solution.new_node_claims:
             return
         pods = [f"{pod.namespace}/{pod.name}" for pod in problem.pods]
-        self._log("info", "found provisionable pod(s)", Pods=_few(pods), duration=f"{took.total_seconds()}s")
+        self._log("info", "found provisionable pod(s)", Pods=few(pods), duration=f"{took.total_seconds()}s")
         placed = sum(len(item.pods) for item in solution.new_node_claims)
         self._log(
             "info",
@@ -82,7 +82,7 @@ class SolutionReport:
             NodePool=planned.node_pool,
             NodeClaim=claim.name,
             requests={name: str(amount) for name, amount in sorted(claim.spec.resources.requests.items())},
-            **{"instance-types": _few(planned.instance_types)},
+            **{"instance-types": few(planned.instance_types)},
         )
         relaxed = claim.metadata.annotations.get(labels.MIN_VALUES_RELAXED, "false")
         self._runtime.metrics.increment(
@@ -127,9 +127,3 @@ def _where(placement: ExistingPlacement) -> str:
     claim = (f"nodeclaim/{placement.node_claim}",) if placement.node_claim else ()
     node = (f"node/{placement.node}",) if placement.node != placement.node_claim else ()
     return ", ".join((*claim, *node))
-
-
-def _few(names: Iterable[str]) -> str:
-    shown = list(names)
-    more = len(shown) - _SHOWN
-    return ", ".join(shown[:_SHOWN]) + (f" and {more} other(s)" if more > 0 else "")

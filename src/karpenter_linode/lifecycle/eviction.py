@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from karpenter_linode.lifecycle.drain import needs_force_delete
 from karpenter_linode.lifecycle.effects import Count, Delete, Effect, LogLine, PublishEvent
-from karpenter_linode.lifecycle.timing import rfc3339
 from karpenter_linode.model.condition_types import DISRUPTION_REASON
 from karpenter_linode.model.core import Node, Pod
 from karpenter_linode.model.meta import find_condition
+from karpenter_linode.model.timestamps import rfc3339
 from karpenter_linode.scheduling.pods import is_active, is_evictable
 
 if TYPE_CHECKING:

@@ -19,12 +19,13 @@ from karpenter_linode.lifecycle.effects import (
     Requeue,
 )
 from karpenter_linode.lifecycle.patches import object_patch, status_patch
-from karpenter_linode.lifecycle.timing import INSTANCE_POLL, NOW, rfc3339
+from karpenter_linode.lifecycle.timing import INSTANCE_POLL, NOW
 from karpenter_linode.model import labels
 from karpenter_linode.model.condition_types import INSTANCE_TERMINATING, REGISTERED
 from karpenter_linode.model.core import Node
 from karpenter_linode.model.duration import parse_duration
 from karpenter_linode.model.karpenter import NodeClaim
+from karpenter_linode.model.timestamps import rfc3339
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -13,6 +13,7 @@ from karpenter_linode.lifecycle.patches import object_patch, status_patch
 from karpenter_linode.lifecycle.timing import NOW
 from karpenter_linode.model import labels
 from karpenter_linode.model.condition_types import VALIDATION_SUCCEEDED
+from karpenter_linode.model.wording import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from karpenter_linode.model.karpenter import LinodeNodeClass, NodeClaim
 
 _AGAIN: Final = timedelta(minutes=10)
-_SHOWN: Final = 5
 _RESERVED_TAGS: Final = (
     labels.NODEPOOL,
     labels.LINODE_NODE_CLASS,
@@ -75,8 +75,7 @@ def _terminate(node_class: LinodeNodeClass, claims: tuple[NodeClaim, ...]) -> li
     if labels.LINODE_TERMINATION_FINALIZER not in node_class.metadata.finalizers:
         return []
     if claims:
-        names, more = ", ".join(claim.name for claim in claims[:_SHOWN]), len(claims) - _SHOWN
-        message = f"Waiting on NodeClaim termination for {names}{f' and {more} other(s)' if more > 0 else ''}"
+        message = f"Waiting on NodeClaim termination for {few([claim.name for claim in claims])}"
         event = PublishEvent(node_class, "Normal", "WaitingOnNodeClaimTermination", message, (node_class.uid,))
         return [event, Requeue(_AGAIN)]
     finalizers = tuple(item for item in node_class.metadata.finalizers if item != labels.LINODE_TERMINATION_FINALIZER)

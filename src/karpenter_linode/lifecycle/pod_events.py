@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.lifecycle.effects import Effect, Patch
-from karpenter_linode.lifecycle.timing import rfc3339
 from karpenter_linode.model.core import Node
 from karpenter_linode.model.karpenter import NodeClaim
+from karpenter_linode.model.timestamps import rfc3339
 from karpenter_linode.scheduling.pods import is_terminal, is_terminating, owned_by_daemon_set
 
 if TYPE_CHECKING:

@@ -26,20 +26,21 @@ from karpenter_linode.lifecycle.effects import (
     Requeue,
 )
 from karpenter_linode.lifecycle.patches import object_patch, status_patch
-from karpenter_linode.lifecycle.timing import INSTANCE_POLL, NODE_POLL, parse_rfc3339
+from karpenter_linode.lifecycle.timing import INSTANCE_POLL, NODE_POLL
 from karpenter_linode.lifecycle.volumes import blocking_attachments
 from karpenter_linode.model import labels
 from karpenter_linode.model.condition_types import DRAINED, INSTANCE_TERMINATING, VOLUMES_DETACHED
 from karpenter_linode.model.core import Node, Pod
 from karpenter_linode.model.karpenter import NodeClaim
 from karpenter_linode.model.meta import is_true
+from karpenter_linode.model.timestamps import parse_rfc3339
+from karpenter_linode.model.wording import few
 from karpenter_linode.scheduling.taints import DISRUPTED
 
 if TYPE_CHECKING:
     from karpenter_linode.cluster.view import View
 
 _MINIMUM_DRAIN: Final = timedelta(seconds=5)
-_SHOWN_ATTACHMENTS: Final = 5
 
 
 class InstanceAnswers(Struct, frozen=True):
@@ -168,9 +169,7 @@ def _detach(
     if deadline is not None and now > deadline:
         late = conditions.set_false(VOLUMES_DETACHED, "TerminationGracePeriodElapsed") if conditions else None
         return _Wait(late)
-    names = ", ".join(item.name for item in attachments[:_SHOWN_ATTACHMENTS])
-    more = len(attachments) - _SHOWN_ATTACHMENTS
-    message = f"Awaiting deletion of bound volumeattachments ({names}{f' and {more} other(s)' if more > 0 else ''})"
+    message = f"Awaiting deletion of bound volumeattachments ({few([item.name for item in attachments])})"
     waiting = conditions.set_unknown(VOLUMES_DETACHED, "AwaitingVolumeDetachment") if conditions else None
     event = PublishEvent(node, "Normal", "AwaitingVolumeDetachment", message, (node.name,))
     return _Wait(waiting, (event, Requeue(NODE_POLL)), passed=False)

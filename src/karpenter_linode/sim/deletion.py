@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from karpenter_linode.sim.timestamps import parse_rfc3339, rfc3339
+from karpenter_linode.model.timestamps import parse_rfc3339, rfc3339
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karpenter_linode.model.core import Event
+from karpenter_linode.model.timestamps import rfc3339
 from karpenter_linode.ports import NotFoundError
 from karpenter_linode.sim.journal import subject_of
 from karpenter_linode.sim.resource_types import type_of
-from karpenter_linode.sim.timestamps import rfc3339
 
 if TYPE_CHECKING:
     from datetime import datetime

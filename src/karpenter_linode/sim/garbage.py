@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.model.core import Node, Pod
+from karpenter_linode.model.timestamps import rfc3339
 from karpenter_linode.ports import NotFoundError
 from karpenter_linode.sim.deletion import TERMINAL
 from karpenter_linode.sim.resource_types import RESOURCE_TYPES, ResourceType, served_type, type_of
-from karpenter_linode.sim.timestamps import rfc3339
 
 if TYPE_CHECKING:
     from karpenter_linode.sim.context import SimContext

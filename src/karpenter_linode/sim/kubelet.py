@@ -14,11 +14,11 @@ from msgspec import Struct
 from karpenter_linode.model.core import Pod
 from karpenter_linode.model.duration import DurationError, parse_duration
 from karpenter_linode.model.resource import ResourceClaim
+from karpenter_linode.model.timestamps import rfc3339
 from karpenter_linode.ports import NotFoundError
 from karpenter_linode.sim.agenda import Appointment
 from karpenter_linode.sim.deletion import TERMINAL
 from karpenter_linode.sim.resource_types import type_of
-from karpenter_linode.sim.timestamps import rfc3339
 
 if TYPE_CHECKING:
     from datetime import timedelta

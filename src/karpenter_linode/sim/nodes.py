@@ -15,9 +15,9 @@ from msgspec import Struct, field
 from karpenter_linode.model import codec, labels
 from karpenter_linode.model.core import Node, ResourceList, Taint
 from karpenter_linode.model.meta import find_condition
+from karpenter_linode.model.timestamps import rfc3339
 from karpenter_linode.ports import AlreadyExistsError
 from karpenter_linode.sim.resource_types import type_of
-from karpenter_linode.sim.timestamps import rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Callable

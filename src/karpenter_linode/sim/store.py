@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from karpenter_linode.model.codec import DecodeError
 from karpenter_linode.model.kinds import find_kind
+from karpenter_linode.model.timestamps import rfc3339
 from karpenter_linode.ports import AlreadyExistsError, ConflictError, InvalidError, KubeError, NotFoundError
 from karpenter_linode.sim import deletion
 from karpenter_linode.sim.api_selectors import field_predicate, label_predicate
@@ -20,7 +21,6 @@ from karpenter_linode.sim.defaults import fill_defaults
 from karpenter_linode.sim.patches import json_patch, merge_patch, strategic_merge_patch
 from karpenter_linode.sim.resource_types import RESOURCE_TYPES, ResourceType, served_type, type_of
 from karpenter_linode.sim.stored import Stored
-from karpenter_linode.sim.timestamps import rfc3339
 from karpenter_linode.sim.validation import check_create, check_update
 from karpenter_linode.sim.watches import HISTORY, Change, ChangeType, History
 

@@ -11,6 +11,7 @@ from karpenter_linode.model import codec, labels
 from karpenter_linode.model.core import Node, PersistentVolumeClaim, Pod
 from karpenter_linode.model.meta import find_condition
 from karpenter_linode.model.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from karpenter_linode.model.timestamps import rfc3339
 from karpenter_linode.ports import KubeError
 from karpenter_linode.sim.kube_scheduler.devices import DeviceLedger, PodClaims, Refused
 from karpenter_linode.sim.kube_scheduler.filters import refusals, score
@@ -18,7 +19,6 @@ from karpenter_linode.sim.kube_scheduler.queue import SchedulingQueue, Waiting
 from karpenter_linode.sim.kube_scheduler.topology import TopologyFilter
 from karpenter_linode.sim.kube_scheduler.view import ClusterView, NodeInfo, PodInfo, takes_room
 from karpenter_linode.sim.resource_types import type_of
-from karpenter_linode.sim.timestamps import rfc3339
 
 if TYPE_CHECKING:
     from karpenter_linode.sim.context import SimContext
