@@ -135,6 +135,8 @@ def test_a_wrong_token_is_refused_everywhere() -> None:
         ("GET", "/linode/types?page_size=10", 400),
         ("GET", "/linode/types?page=2", 404),
         ("GET", "/linode/types?page=x", 400),
+        ("GET", f"/linode/types?page={'9' * 5000}", 400),
+        ("GET", f"/linode/instances/{'9' * 5000}", 404),
     ],
 )
 def test_errors_have_the_shape_of_the_api(method: str, path: str, status: int) -> None:
@@ -303,10 +305,33 @@ def test_a_standard_cluster_takes_250_nodes() -> None:
     assert _tell(story) == [200, 200, 400, 200]
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]", b"7"])
+@pytest.mark.parametrize("content", [b"{", b"[]", b"7", b"[" * 100_000])
 def test_a_body_that_is_no_object_is_refused(content: bytes) -> None:
     async def story(api: Any, _: LinodeWorld) -> Any:
         return await api._http.post(f"/v4beta{POOLS}", content=content, headers={"Authorization": "Bearer t"})
+
+    assert _tell(story).status_code == 400
+
+
+def test_a_body_beyond_a_mebibyte_is_refused() -> None:
+    async def story(api: Any, _: LinodeWorld) -> Any:
+        return await api("POST", POOLS, {"label": "x" * (1 << 20)})
+
+    assert _tell(story).status_code == 413
+
+
+@pytest.mark.parametrize("query", ["[" * 20_000, '{"+order_by": ["id"]}'])
+def test_a_hostile_filter_is_refused(query: str) -> None:
+    async def story(api: Any, _: LinodeWorld) -> Any:
+        return await api("GET", "/linode/instances", filter=query)
+
+    assert _tell(story).status_code == 400
+
+
+@pytest.mark.parametrize("linodes", ["1", [None], {}, ["1"]])
+def test_a_tag_for_what_is_no_list_of_ids_is_refused(linodes: Any) -> None:
+    async def story(api: Any, _: LinodeWorld) -> Any:
+        return await api("POST", "/tags", {"label": "more", "linodes": linodes})
 
     assert _tell(story).status_code == 400
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from secrets import compare_digest
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -101,7 +102,8 @@ class Face:
 
     def _authenticate(self, request: Request, *, public: bool) -> bool:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme == "Bearer" and token and (not self._token or token == self._token):
+        known = not self._token or compare_digest(token.encode(), self._token.encode())
+        if scheme == "Bearer" and token and known:
             return True
         if public and not token:
             return False
@@ -147,12 +149,14 @@ def _kind(handler: Handler) -> str:
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    content = await request.body()
-    if len(content) > _MAX_BODY:
-        raise ApiFaultError(413, "Request Entity Too Large")
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > _MAX_BODY:
+            raise ApiFaultError(413, "Request Entity Too Large")
     try:
         body = msgspec.json.decode(content) if content else {}
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ApiFaultError(400, "Invalid JSON") from error
     if not isinstance(body, dict):
         raise ApiFaultError(400, "Invalid JSON")

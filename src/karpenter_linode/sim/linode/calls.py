@@ -13,6 +13,7 @@ from karpenter_linode.sim.linode.xfilter import apply_filter
 
 _PAGE_SIZES: Final = (25, 500)
 _DEFAULT_PAGE_SIZE: Final = 100
+_MAX_DIGITS: Final = 18
 
 
 class Call(Struct, frozen=True):
@@ -38,10 +39,10 @@ class Call(Struct, frozen=True):
 
     def number(self, name: str) -> int:
         """A numeric path parameter, or the API's 404."""
-        text = self.path[name]
-        if not text.isascii() or not text.isdigit():
+        number = _whole(self.path[name])
+        if number is None:
             raise not_found()
-        return int(text)
+        return number
 
     def page(self, rows: list[dict[str, Any]], fields: frozenset[str] = frozenset()) -> dict[str, Any]:
         """A page of a list, filtered by the fields that may be filtered by (7.4, 7.5)."""
@@ -56,10 +57,15 @@ class Call(Struct, frozen=True):
         return {"data": data, "page": number, "pages": pages, "results": len(selected)}
 
     def _query_number(self, name: str, default: int) -> int:
-        text = self.query.get(name, str(default))
-        if not text.isascii() or not text.isdigit():
+        number = _whole(self.query.get(name, str(default)))
+        if number is None:
             raise ApiFaultError(400, "Must be an integer", name)
-        return int(text)
+        return number
+
+
+def _whole(text: str) -> int | None:
+    """A whole number in digits, or None; one too long for any id is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else None
 
 
 Handler = Callable[[Call], Any]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.sim.linode import rules, shapes
-from karpenter_linode.sim.linode.records import ApiFaultError
 
 if TYPE_CHECKING:
     from karpenter_linode.sim.linode.calls import Call
@@ -48,10 +47,7 @@ def delete_instance(call: Call) -> dict[str, Any]:
 def set_firewalls(call: Call) -> dict[str, Any]:
     """Replace the firewalls of an instance."""
     machine = _machine(call)
-    ids = call.body.get("firewall_ids")
-    if not isinstance(ids, list) or not all(isinstance(item, int) for item in ids):
-        raise ApiFaultError(400, "firewall_ids must be a list of integers", "firewall_ids")
-    machine.firewalls = tuple(ids)
+    machine.firewalls = rules.integers(call.body, "firewall_ids")
     return call.page([_firewall(item) for item in machine.firewalls])
 
 
@@ -71,7 +67,7 @@ def attach_firewall(call: Call) -> dict[str, Any]:
 def create_tag(call: Call) -> dict[str, Any]:
     """Add a tag to instances."""
     (label,) = rules.tags({"tags": [call.body.get("label")]})
-    machines = [call.world.machines.get(int(number)) for number in call.body.get("linodes") or ()]
+    machines = [call.world.machines.get(number) for number in rules.integers({"linodes": [], **call.body}, "linodes")]
     for machine in machines:
         machine.write_tags(tuple(dict.fromkeys((*machine.tags, label))), call.world.faults.tag_reads_until_visible)
     return {"label": label}

@@ -32,6 +32,14 @@ def integer(body: Mapping[str, Any], name: str) -> int:
     return value
 
 
+def integers(body: Mapping[str, Any], name: str) -> tuple[int, ...]:
+    """A list of whole numbers."""
+    value = body.get(name)
+    if not isinstance(value, list) or not all(isinstance(item, int) for item in value):
+        raise ApiFaultError(400, f"{name} must be a list of integers", name)
+    return tuple(value)
+
+
 def tags(body: Mapping[str, Any]) -> tuple[str, ...]:
     """Tags, without duplicates."""
     value = body.get("tags") or []

@@ -42,7 +42,7 @@ def apply_filter(rows: Sequence[Row], header: str | None, fields: frozenset[str]
         return list(rows)
     try:
         expression = msgspec.json.decode(header)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ApiFaultError(400, "X-Filter is not valid JSON") from error
     test = _compile(expression, fields, 0)
     selected = [row for row in rows if test(row)]
@@ -103,7 +103,7 @@ def _compare(field: str, operator: str, operand: Any, row: Row) -> bool:
 def _ordered(rows: list[Row], expression: Row, fields: frozenset[str]) -> list[Row]:
     by = expression.get("+order_by")
     if by is not None:
-        if by not in fields:
+        if not isinstance(by, str) or by not in fields:
             raise ApiFaultError(400, f"Cannot order by {by}")
         rows = sorted(rows, key=lambda row: (str(type(row.get(by))), row.get(by)), reverse=_descending(expression))
     limit = expression.get("+limit")
