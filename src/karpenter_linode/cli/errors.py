@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from karpenter_linode.cli.output import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 EXIT_PLACED = 0
 EXIT_UNPLACED = 1
@@ -56,16 +59,24 @@ class Finding:
 
 
 class InputError(click.ClickException):
-    """The input cannot be used. Carries every finding, so that a file is mended in one go."""
+    """The input cannot be used. Carries every finding, so that a file is mended in one go.
+
+    Args:
+        findings: what is wrong.
+        warnings: what was odd before that; often the cause of what is wrong, so they are told first.
+    """
 
     exit_code = EXIT_BAD_INPUT
 
-    def __init__(self, findings: list[Finding]) -> None:
+    def __init__(self, findings: list[Finding], warnings: Sequence[Finding] = ()) -> None:
         super().__init__(str(findings[0]) if findings else "bad input")
         self.findings = findings
+        self.warnings = tuple(warnings)
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the findings, the first ones in full."""
+        """Print the warnings and the findings, the first ones in full."""
+        for warning in self.warnings[:_SHOWN]:
+            click.echo(f"warning: {printable(str(warning))}", file=file, err=file is None)
         for finding in self.findings[:_SHOWN]:
             click.echo(f"error: {printable(str(finding))}", file=file, err=file is None)
         if len(self.findings) > _SHOWN:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from karpenter_linode.cli.errors import InputError, Place, input_error
 from karpenter_linode.cli.json_reader import read_json
 from karpenter_linode.cli.yaml_reader import Document, read_yaml
+from karpenter_linode.explain.text import names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES: Final = 128 * 1024 * 1024
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 STDIN: Final = "-"
+_NAMED: Final = 12
 
 
 def texts(path: str) -> Iterator[tuple[str, str]]:
@@ -34,8 +36,7 @@ def texts(path: str) -> Iterator[tuple[str, str]]:
     if where.is_dir():
         files = sorted(child for child in where.iterdir() if child.suffix in SUFFIXES and child.is_file())
         if not files:
-            message = f"no manifests in this directory: expected files ending in {', '.join(SUFFIXES)}"
-            raise input_error(Place(path), message)
+            raise input_error(Place(path), _nothing_in(where))
     for file in files:
         try:
             with file.open("rb") as stream:
@@ -43,6 +44,14 @@ def texts(path: str) -> Iterator[tuple[str, str]]:
         except OSError as error:
             raise input_error(Place(str(file)), f"cannot be read: {error.strerror}") from None
         yield str(file), _decoded(str(file), data)
+
+
+def _nothing_in(directory: FilePath) -> str:
+    message = f"no manifests in this directory: expected files ending in {', '.join(SUFFIXES)}"
+    inside = sorted(child.name for child in directory.iterdir() if child.is_dir())
+    if not inside:
+        return message
+    return f"{message}; sub-directories are not read, name the one that is meant: {names(inside, _NAMED)}"
 
 
 def _decoded(file: str, data: bytes) -> str:

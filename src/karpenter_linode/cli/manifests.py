@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
+from itertools import count
+from os.path import realpath
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from karpenter_linode.cli.errors import Finding, InputError, Place
 from karpenter_linode.cli.field_errors import described, explain_decode_error, field_text, parse_problem
-from karpenter_linode.cli.files import documents, texts
+from karpenter_linode.cli.files import STDIN, documents, texts
 from karpenter_linode.cli.schema import unknown_fields
 from karpenter_linode.cli.workloads import WORKLOADS, WorkloadError, pods_of
 from karpenter_linode.model import codec, kinds
 from karpenter_linode.model.meta import KubeObject
+from karpenter_linode.model.validation import is_subdomain
 from karpenter_linode.sim.defaults import fill_defaults
 from karpenter_linode.sim.resource_types import served_type
 from karpenter_linode.sim.validation import spec_problems
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from karpenter_linode.cli.yaml_reader import Document, Path
 
 PRIORITY_CLASS: Final = ("scheduling.k8s.io/v1", "PriorityClass")
-
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -91,12 +91,18 @@ def load(paths: Iterable[str]) -> Manifests:
         InputError: something cannot be read, or an object is not what its kind asks for; holds all findings.
     """
     reader = _Reader()
+    known: set[str] = set()
     for path in paths:
         for file, text in texts(path):
+            real = file if path == STDIN else realpath(file)
+            if real in known:
+                reader.result.warnings.append(Finding(Place(file), "given twice; it is read once"))
+                continue
+            known.add(real)
             reader.read(file, text)
     reader.settle()
     if reader.errors:
-        raise InputError(reader.errors)
+        raise InputError(reader.errors, reader.result.warnings)
     return reader.result
 
 
@@ -108,6 +114,7 @@ class _Reader:
         self.errors: list[Finding] = []
         self.read_objects: list[tuple[dict[str, Any], Source]] = []
         self.seen: dict[tuple[str, str, str], Source] = {}
+        self.numbers: dict[tuple[str, str, str], Iterator[int]] = {}
         self.priorities: dict[str, int] = {}
         self.warned: set[tuple[Place, str]] = set()
 
@@ -161,12 +168,12 @@ class _Reader:
             self.errors.append(Finding(source.place(), "metadata is missing", _raw_subject(plain)))
             return
         try:
-            pods = pods_of(plain)
+            pods, at = pods_of(plain)
         except WorkloadError as error:
             place = source.place(error.path)
             self.errors.append(Finding(place, str(error), _raw_subject(plain), field_text(error.path)))
             return
-        within = Source(source.document, (*source.prefix, "spec", "template"))
+        within = Source(source.document, (*source.prefix, *at))
         for pod in pods:
             self.take_known(pod, within)
 
@@ -205,7 +212,7 @@ class _Reader:
         namespace = (meta.namespace or "default") if obj.NAMESPACED else ""
         name = meta.name or self.generated_name(obj.KIND, namespace, meta.generate_name)
         for part, text in (("name", name), ("namespace", namespace or "default")):
-            if not _NAME.fullmatch(text):
+            if not is_subdomain(text):
                 self.errors.append(_bad_name(obj, source, part, text))
                 return None
         first = self.seen.setdefault((obj.KIND, namespace, name), source)
@@ -219,10 +226,10 @@ class _Reader:
 
     def generated_name(self, kind: str, namespace: str, prefix: str) -> str:
         """What stands in for the random suffix of the API server: the first free number."""
-        number = 1
-        while prefix and (kind, namespace, f"{prefix}{number}") in self.seen:
-            number += 1
-        return f"{prefix}{number}" if prefix else ""
+        if not prefix:
+            return ""
+        numbers = self.numbers.setdefault((kind, namespace, prefix), count(1))
+        return next(name for number in numbers if (kind, namespace, name := f"{prefix}{number}") not in self.seen)
 
     def ignore(self, plain: dict[str, Any], source: Source) -> None:
         api_version, kind = plain["apiVersion"], plain["kind"]

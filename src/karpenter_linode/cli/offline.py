@@ -16,17 +16,20 @@ from karpenter_linode.cluster.problem import build_problem
 from karpenter_linode.cluster.state import ClusterState
 from karpenter_linode.cluster.view import CORE_KINDS, DRA_KINDS, is_supported
 from karpenter_linode.dra.claims import make_claim
+from karpenter_linode.explain.text import counted, names
 from karpenter_linode.linode.instance_types import build_instance_types
 from karpenter_linode.linode.tables import bundled_availability
-from karpenter_linode.model.core import Namespace, Pod, PodResourceClaimStatus
+from karpenter_linode.model.core import Namespace, Node, Pod, PodResourceClaimStatus
 from karpenter_linode.model.karpenter import LinodeNodeClass, NodePool
 from karpenter_linode.model.meta import Condition, KubeObject, ObjectMeta
 from karpenter_linode.model.resource import ResourceClaim, ResourceClaimTemplate
+from karpenter_linode.scheduling.pods import is_terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from karpenter_linode.cli.manifests import Manifests
+    from karpenter_linode.cluster.view import View
     from karpenter_linode.model.instance_type import InstanceType
     from karpenter_linode.model.linode import LinodeType
     from karpenter_linode.model.reason import Reason
@@ -83,6 +86,7 @@ def pose(manifests: Manifests, market: Market, options: SchedulingOptions) -> Of
     classes = {item.name: item for item in view.all(LinodeNodeClass)}
     plans = {pool.name: _plans(pool, classes, market, options, notes) for pool in view.all(NodePool)}
     problem = build_problem(view, plans, options, now)
+    notes += _unseen(view)
     return Offline(problem, pending_pods(view).ignored, list(dict.fromkeys(notes)))
 
 
@@ -97,14 +101,22 @@ def prepared(manifests: Manifests, notes: list[str]) -> list[KubeObject]:
     templates = {obj.key: obj for obj in objects if isinstance(obj, ResourceClaimTemplate)}
     taken = {obj.key for obj in objects if isinstance(obj, ResourceClaim)}
     result: list[KubeObject] = _missing_namespaces(objects)
+    remade: list[str] = []
     for obj in objects:
         if isinstance(obj, NodePool):
             result.append(_ready(obj, notes))
         elif isinstance(obj, Pod):
+            again = _remade(obj, templates, taken)
             pod, claims = _with_claims(obj, templates, taken)
-            result += [_waiting(pod, notes), *claims]
+            result += [_waiting(pod, notes), *again, *claims]
+            remade += [claim.key for claim in again]
         else:
             result.append(obj)
+    if remade:
+        notes.append(
+            f"made again from their templates, since the input does not hold them: "
+            f"{counted(len(remade), 'ResourceClaim')} that pods name ({names(remade)})"
+        )
     return result
 
 
@@ -151,9 +163,58 @@ def _with_claims(
     return replace(pod, status=replace(pod.status, resource_claim_statuses=tuple(statuses))), claims
 
 
+def _remade(pod: Pod, templates: dict[str, ResourceClaimTemplate], taken: set[str]) -> list[ResourceClaim]:
+    """Claims that the pod's status names but that the input does not hold: a cluster was read without its claims."""
+    if _is_placed(pod):
+        return []
+    named = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    claims = []
+    for index, entry in enumerate(pod.spec.resource_claims):
+        template = templates.get(f"{pod.namespace}/{entry.resource_claim_template_name}")
+        name = named.get(entry.name)
+        if template is not None and name and f"{pod.namespace}/{name}" not in taken:
+            taken.add(f"{pod.namespace}/{name}")
+            claims.append(make_claim(pod, entry, template, name=name, uid=f"{pod.uid}-{index}"))
+    return claims
+
+
+def _is_placed(pod: Pod) -> bool:
+    """Whether a pod has a node or needs none any more."""
+    return bool(pod.spec.node_name) or is_terminal(pod)
+
+
+def _unseen(view: View) -> Iterator[str]:
+    """What running pods refer to that is not in the input: nodes with room on them, claims with devices in use."""
+    running = [pod for pod in view.all(Pod) if pod.spec.node_name and not is_terminal(pod)]
+    nodes = {node.name for node in view.all(Node)}
+    lost = [pod for pod in running if pod.spec.node_name not in nodes]
+    if lost:
+        yield (
+            f"{counted(len(lost), 'running pod')} on nodes that are not in the input "
+            f"({names(sorted({pod.spec.node_name for pod in lost}))}): the room on those nodes is not seen; put in "
+            "nodes, nodeclaims, resourceslices and daemonsets as well"
+        )
+    claims = {claim.key for claim in view.all(ResourceClaim)}
+    unseen = [f"{pod.namespace}/{name}" for pod in running for name in _claim_names(pod)]
+    gone = sorted({key for key in unseen if key not in claims})
+    if gone:
+        yield (
+            f"{counted(len(gone), 'ResourceClaim')} of running pods not in the input ({names(gone)}): their devices "
+            "count as free; put in resourceclaims as well"
+        )
+
+
+def _claim_names(pod: Pod) -> Iterator[str]:
+    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    for entry in pod.spec.resource_claims:
+        name = entry.resource_claim_name or made.get(entry.name)
+        if name:
+            yield name
+
+
 def _waiting(pod: Pod, notes: list[str]) -> Pod:
     """A pod without a node as kube-scheduler leaves it: marked as not schedulable, or gated."""
-    if pod.spec.node_name or pod.status.phase in ("Succeeded", "Failed"):
+    if _is_placed(pod):
         return pod
     if pod.spec.scheduling_gates:
         notes.append(

@@ -44,6 +44,11 @@ output: Final[Decorator] = click.option(
 )
 
 
+strict: Final[Decorator] = click.option(
+    "--strict", is_flag=True, help="Take every warning about the input for an error, such as an unknown field."
+)
+
+
 def known_region(name: str | None) -> str:
     """The region asked for, or the default one.
 

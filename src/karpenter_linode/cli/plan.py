@@ -9,11 +9,11 @@ import click
 from msgspec.structs import replace
 
 from karpenter_linode.cli import options
-from karpenter_linode.cli.errors import EXIT_PLACED, EXIT_UNPLACED, InputError, Place, input_error
-from karpenter_linode.cli.manifests import Manifests, load
+from karpenter_linode.cli.errors import EXIT_PLACED, EXIT_UNPLACED, Place, input_error
+from karpenter_linode.cli.inputs import read_input
+from karpenter_linode.cli.manifests import Manifests
 from karpenter_linode.cli.offline import Offline, pose
 from karpenter_linode.cli.output import note, print_data, print_lines, progress, warn
-from karpenter_linode.cli.references import reference_errors
 from karpenter_linode.cluster.pending import NOT_FOR_KARPENTER
 from karpenter_linode.dra.claims import has_dra_requirements
 from karpenter_linode.explain import solution_data, solution_lines, with_rejected
@@ -33,7 +33,11 @@ DRA_ON: Final = (
     "the controller itself ignores them by default"
 )
 # Where the line in the controller's log is not the one in the event: people search for either.
-_LOGGED: Final = {DRA_IGNORED_CODE: f"the controller logs: {DRA_SKIPPED_LOG}"}
+_LOGGED: Final = {
+    DRA_IGNORED_CODE: f"the controller logs: {DRA_SKIPPED_LOG}; leave out --ignore-dra-requests, and set "
+    "IGNORE_DRA_REQUESTS=false on the controller, to have ResourceClaims count"
+}
+_NO_PODS: Final = "the input holds no pod that waits for a node: nothing was checked"
 _MANY_PODS: Final = 500
 
 
@@ -42,18 +46,20 @@ _MANY_PODS: Final = 500
 @options.region
 @options.plans
 @options.ignore_dra_requests
+@options.strict
 @options.output
 @click.option("--explain", is_flag=True, help="Also tell which devices each claim gets and why other plans are out.")
 @click.option(
     "--snapshot", metavar="FILE", help="Solve a problem that was written by --dump-problem, instead of PATHs."
 )
 @click.option("--dump-problem", metavar="FILE", help="Write the whole problem to FILE, to be solved again elsewhere.")
-def command(
+def command(  # noqa: PLR0913 - one parameter for each option
     paths: tuple[str, ...],
     *,
     region: str | None,
     plans: str | None,
     ignore_dra_requests: bool,
+    strict: bool,
     output: str,
     explain: bool,
     snapshot: str | None,
@@ -61,30 +67,36 @@ def command(
 ) -> int:
     """Tell which nodes would be built for the pods in PATH..., at what price, and why not others.
 
-    PATH is a YAML or JSON file, a directory of them, or - for the standard input. Put in what the cluster has:
-    NodePools, LinodeNodeClasses, DeviceClasses, ResourceClaims and their templates, pods or the Deployments,
-    StatefulSets and Jobs that make them, DaemonSets, and, if they matter, existing Nodes, NodeClaims and
-    ResourceSlices. Plans and prices are those that ship with the program, or those of --plans; nothing is asked of a
-    cluster or of Linode.
+    PATH is a YAML or JSON file, a directory of them (not its sub-directories), or - for the standard input. Put in
+    what the cluster has: NodePools, LinodeNodeClasses, DeviceClasses, ResourceClaims and their templates, pods or the
+    Deployments, StatefulSets, Jobs and CronJobs that make them, DaemonSets, and, if there are nodes, Nodes,
+    NodeClaims, ResourceSlices and the pods on them. Plans and prices are those that ship with the program, or those
+    of --plans; nothing is asked of a cluster or of Linode.
 
     \b
     Examples:
       karpenter-linode plan examples/one-gpu
       karpenter-linode plan examples/two-gpus --explain
       karpenter-linode plan nodepool.yaml pod.yaml -o json
-      kubectl get nodepools,linodenodeclasses,deviceclasses,resourceclaims,pods -A -o yaml | karpenter-linode plan -
+
+    \b
+    All that matters of a cluster (one line):
+      kubectl get -A -o yaml nodepools,linodenodeclasses,nodeclaims,nodes,pods,daemonsets,namespaces,
+        priorityclasses,poddisruptionbudgets,deviceclasses,resourceclaims,resourceclaimtemplates,resourceslices,
+        persistentvolumeclaims,persistentvolumes,storageclasses,csinodes,volumeattachments | karpenter-linode plan -
 
     Exit codes: 0 every pod has a place, 1 some pod has none, 2 bad input.
     """  # noqa: D301 - \b is click's mark for "do not rewrap"
     if bool(paths) == bool(snapshot):
         raise click.UsageError("give PATHs of manifests, or --snapshot FILE, and not both")
     if snapshot:
-        if region or plans or ignore_dra_requests:
+        if region or plans or ignore_dra_requests or strict:
             raise click.UsageError("a snapshot has its own region, plans and settings: they cannot be changed")
         posed, manifests = Offline(_read_problem(snapshot)), Manifests()
     else:
-        manifests = load(paths)
-        posed = _posed(manifests, options.market(region, plans), ignore_dra_requests=ignore_dra_requests)
+        market = options.market(region, plans)
+        manifests = read_input(paths, market, strict=strict)
+        posed = _posed(manifests, market, ignore_dra_requests=ignore_dra_requests)
     if dump_problem:
         _write_problem(posed.problem, dump_problem)
     with progress(f"placing {len(posed.problem.pods)} pods", wanted=len(posed.problem.pods) >= _MANY_PODS):
@@ -96,9 +108,6 @@ def command(
 
 
 def _posed(manifests: Manifests, market: Market, *, ignore_dra_requests: bool) -> Offline:
-    errors = reference_errors(manifests)
-    if errors:
-        raise InputError(errors)
     posed = pose(manifests, market, Options(ignore_dra_requests=ignore_dra_requests).scheduling())
     if not ignore_dra_requests and any(map(has_dra_requirements, posed.problem.pods)):
         posed.notes.insert(0, DRA_ON)
@@ -123,6 +132,7 @@ def _report(solution: Solution, posed: Offline, manifests: Manifests, output: st
     logged = [_LOGGED[item.reason.code] for item in solution.unplaced if item.reason.code in _LOGGED]
     ignored = [f"{count} x {kind}" if count > 1 else kind for kind, count in sorted(manifests.ignored.items())]
     notes = [
+        *([] if posed.problem.pods or posed.ignored else [_NO_PODS]),
         *dict.fromkeys(logged),
         *posed.notes,
         *([f"without a say here, ignored: {', '.join(ignored)}"] if ignored else []),

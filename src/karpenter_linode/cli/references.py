@@ -12,6 +12,7 @@ from karpenter_linode.lifecycle.node_pool_validation import template_errors
 from karpenter_linode.model.core import Pod
 from karpenter_linode.model.karpenter import NodePool
 from karpenter_linode.model.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from karpenter_linode.scheduling.pods import is_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from karpenter_linode.cli.errors import Finding
     from karpenter_linode.cli.manifests import Loaded, Manifests
     from karpenter_linode.cli.yaml_reader import Path
+    from karpenter_linode.model.core import PodResourceClaim
     from karpenter_linode.model.resource import ResourceClaimSpec
 
 
@@ -51,7 +53,10 @@ class _Known:
 
 
 def _pod(pod: Pod, loaded: Loaded, known: _Known) -> Iterator[Finding]:
-    made = {status.name for status in pod.status.resource_claim_statuses}
+    """What a pod without a node refers to. Of others, templates and claims may be gone by now."""
+    if pod.spec.node_name or is_terminal(pod):
+        return
+    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
     for index, entry in enumerate(pod.spec.resource_claims):
         at: Path = ("spec", "resourceClaims", index)
         if entry.resource_claim_name:
@@ -63,7 +68,9 @@ def _pod(pod: Pod, loaded: Loaded, known: _Known) -> Iterator[Finding]:
                 loaded,
                 (*at, "resourceClaimName"),
             )
-        elif entry.resource_claim_template_name and entry.name not in made:
+        elif entry.name in made:
+            yield from _made(pod, entry, made[entry.name], loaded, known)
+        elif entry.resource_claim_template_name:
             yield from _missing(
                 pod.namespace,
                 entry.resource_claim_template_name,
@@ -74,12 +81,24 @@ def _pod(pod: Pod, loaded: Loaded, known: _Known) -> Iterator[Finding]:
             )
 
 
+def _made(pod: Pod, entry: PodResourceClaim, claim: str | None, loaded: Loaded, known: _Known) -> Iterator[Finding]:
+    """A claim that a cluster has made already: it is needed, or else the template to make it again."""
+    template = f"{pod.namespace}/{entry.resource_claim_template_name}"
+    if not claim or f"{pod.namespace}/{claim}" in known.claims or template in known.templates:
+        return
+    message = (
+        f"ResourceClaim {pod.namespace}/{claim}, which the pod names, is not in the input, and neither is "
+        f"ResourceClaimTemplate {template}; put in the cluster's resourceclaims as well"
+    )
+    yield loaded.finding(("status", "resourceClaimStatuses"), message)
+
+
 def _missing(namespace: str, name: str, kind: str, known: set[str], loaded: Loaded, path: Path) -> Iterator[Finding]:
     if f"{namespace}/{name}" in known:
         return
     inside = sorted(key.partition("/")[2] for key in known if key.startswith(f"{namespace}/"))
     elsewhere = sorted(key for key in known if key.endswith(f"/{name}"))
-    hint = f"; there is one in another namespace: {names(elsewhere)}" if elsewhere else _offer(name, inside)
+    hint = f"; there is one in another namespace: {names(elsewhere)}" if elsewhere else offer(name, inside)
     yield loaded.finding(path, f"found {name!r}, but namespace {namespace} has no {kind} of that name{hint}")
 
 
@@ -97,7 +116,7 @@ def _claim_spec(spec: ResourceClaimSpec, at: Path, loaded: Loaded, known: _Known
 
 def _class(name: str, path: Path, loaded: Loaded, known: _Known) -> Iterator[Finding]:
     if name and name not in known.classes:
-        hint = _offer(name, sorted(known.classes))
+        hint = offer(name, sorted(known.classes))
         yield loaded.finding(path, f"found {name!r}, but there is no DeviceClass of that name{hint}")
 
 
@@ -114,7 +133,7 @@ def _node_pool(pool: NodePool, loaded: Loaded) -> Iterator[Finding]:
         yield loaded.finding(("spec", "template"), message)
 
 
-def _offer(name: str, known: list[str]) -> str:
+def offer(name: str, known: list[str]) -> str:
     """What might have been meant, or what there is."""
     near = get_close_matches(name, known, n=1)
     if near:

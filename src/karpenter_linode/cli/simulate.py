@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from karpenter_linode.cli import options
-from karpenter_linode.cli.errors import EXIT_PLACED, EXIT_UNPLACED, InputError
-from karpenter_linode.cli.manifests import Manifests, load
+from karpenter_linode.cli.errors import EXIT_PLACED, EXIT_UNPLACED
+from karpenter_linode.cli.inputs import read_input
 from karpenter_linode.cli.outcome_view import outcome_data, outcome_lines, succeeded
 from karpenter_linode.cli.output import note, print_data, print_lines, progress, warn
 from karpenter_linode.cli.plan import DRA_ON
-from karpenter_linode.cli.references import reference_errors
 from karpenter_linode.cli.scenario_file import read_scenario
 from karpenter_linode.cluster.view import is_supported
 from karpenter_linode.dra.claims import has_dra_requirements
@@ -30,9 +29,9 @@ from karpenter_linode.sim.kubelet import RUNTIME_ANNOTATION
 from karpenter_linode.sim.scenario import Scenario, play
 
 if TYPE_CHECKING:
+    from karpenter_linode.cli.manifests import Manifests
     from karpenter_linode.model.meta import KubeObject
 
-DEFAULT_RUNTIME: Final = "1h"
 # What a world that starts without machines cannot be told about: they would be names without anything behind them.
 _MADE_BY_THE_WORLD: Final = (Node, NodeClaim, ResourceSlice, CSINode, VolumeAttachment, Event)
 
@@ -68,9 +67,10 @@ class Duration(click.ParamType[timedelta]):
     "--scenario", "scenario_file", metavar="FILE", help="What else happens: later objects, deletions, faults."
 )
 @options.ignore_dra_requests
+@options.strict
 @options.output
 @click.option("--quiet", is_flag=True, help="Leave out the story, print only what it came to.")
-def command(
+def command(  # noqa: PLR0913 - one parameter for each option
     paths: tuple[str, ...],
     *,
     seed: int,
@@ -78,6 +78,7 @@ def command(
     pod_runtime: timedelta | None,
     scenario_file: str | None,
     ignore_dra_requests: bool,
+    strict: bool,
     output: str,
     quiet: bool,
 ) -> int:
@@ -96,13 +97,10 @@ def command(
 
     Exit codes: 0 every pod got a node, 1 some pod got none, 2 bad input.
     """  # noqa: D301 - \b is click's mark for "do not rewrap"
-    manifests = load(paths)
-    errors = reference_errors(manifests)
-    if errors:
-        raise InputError(errors)
+    manifests = read_input(paths, options.market(None, None), strict=strict)
     notes: list[str] = []
     objects = _objects(manifests, notes)
-    scenario = read_scenario(scenario_file) if scenario_file else Scenario(pod_runtime=DEFAULT_RUNTIME)
+    scenario = read_scenario(scenario_file) if scenario_file else Scenario()
     if not ignore_dra_requests and any(isinstance(obj, Pod) and has_dra_requirements(obj) for obj in objects):
         notes.insert(0, DRA_ON)
     with progress("simulating"):
@@ -123,7 +121,8 @@ def command(
         for text in notes:
             note(text)
     else:
-        print_data(outcome_data(outcome) | {"assumptions": notes}, output)
+        warnings = [str(warning) for warning in manifests.warnings]
+        print_data(outcome_data(outcome) | {"assumptions": notes, "warnings": warnings}, output)
     return EXIT_PLACED if succeeded(outcome) else EXIT_UNPLACED
 
 

@@ -77,7 +77,7 @@ class Scenario(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_u
 
     Args:
         duration: when the run ends at the latest, as a Go duration.
-        pod_runtime: how long pods run that do not say, as a Go duration; absent for ever.
+        pod_runtime: how long pods run that do not say, as a Go duration; None for ever.
         delays: how long things take in the cluster.
         linode_delays: how long things take at Linode.
         driver: how the DRA driver behaves.
@@ -85,7 +85,7 @@ class Scenario(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_u
     """
 
     duration: str = "2h"
-    pod_runtime: str | None = None
+    pod_runtime: str | None = "1h"
     delays: SimDelays = SimDelays()
     linode_delays: LinodeDelays = LinodeDelays()
     driver: DriverBehaviour = DriverBehaviour()
@@ -98,7 +98,7 @@ class Scenario(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_u
 
     @property
     def runtime(self) -> timedelta | None:
-        """How long pods run that do not say."""
+        """How long pods run that do not say; None for ever."""
         return None if self.pod_runtime is None else parse_duration(self.pod_runtime)
 
     @property

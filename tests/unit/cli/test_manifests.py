@@ -163,6 +163,48 @@ def test_a_job_runs_as_many_pods_as_it_starts_with(read: Read, spec: dict, count
     assert len(read(json.dumps(job), "j.json").objects) == count
 
 
+@pytest.mark.parametrize(("suspend", "count"), [(False, 2), (True, 0)])
+def test_a_cron_job_runs_the_pods_of_one_job(read: Read, suspend: bool, count: int) -> None:
+    job = {"parallelism": 2, "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a"}]}}}
+    spec = {"schedule": "@daily", "suspend": suspend, "jobTemplate": {"spec": job}}
+    cron = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}, "spec": spec}
+    found = read(json.dumps(cron), "c.json")
+    assert len(list(found.of(Pod))) == count
+    assert not found.ignored
+
+
+def test_errors_in_a_cron_job_name_the_field_of_its_job(errors: Errors) -> None:
+    cron = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}, "spec": {"jobTemplate": {}}}
+    (error,) = errors(json.dumps(cron), "c.json")
+    assert "spec.jobTemplate.spec.template: a mapping with the pod's template is missing" in error
+
+
+def test_a_file_given_twice_is_read_once_and_said(read: Read, tmp_path: Path) -> None:
+    read(POD)
+    found = load([str(tmp_path / "in.yaml"), str(tmp_path)])
+    assert len(found.objects) == 1
+    assert [finding.message for finding in found.warnings] == ["given twice; it is read once"]
+
+
+def test_a_directory_of_directories_says_what_could_be_meant(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match="sub-directories are not read, name the one that is meant: a, b"):
+        load([str(tmp_path)])
+
+
+def test_warnings_are_told_before_the_errors_they_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = "apiVersion: resource.k8s.io/v1beta1\nkind: ResourceClaim\nmetadata: {name: a}\n---\nkind: Pod\n"
+    (tmp_path / "in.yaml").write_text(old)
+    with pytest.raises(InputError) as caught:
+        load([str(tmp_path)])
+    caught.value.show()
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("warning: ")
+    assert "v1beta1 is not read" in first
+    assert second.startswith("error: ")
+
+
 def test_daemon_sets_are_kept_as_they_are(read: Read) -> None:
     text = """
     apiVersion: apps/v1

@@ -185,3 +185,32 @@ def test_pods_that_can_never_be_served_are_left_out_with_the_reason(posed: Pose)
     ((pod, reason),) = offline.ignored
     assert pod.name == "bad"
     assert "kubernetes.io/hostname" in reason.message
+
+
+MADE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  %s
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: one}]
+  containers: [{name: c}]
+status: {phase: %s, resourceClaimStatuses: [{name: gpu, resourceClaimName: %s-gpu-abcde}]}
+"""
+
+
+def test_a_claim_that_a_live_pod_names_is_made_again_from_its_template(posed: Pose) -> None:
+    found = posed(POOL, TEMPLATE, MADE % ("p", "", "Pending", "p"))
+    assert [claim.key for claim in found.problem.resource_claims] == ["default/p-gpu-abcde"]
+    assert any("made again from their templates" in note and "default/p-gpu-abcde" in note for note in found.notes)
+
+
+def test_nodes_and_claims_of_running_pods_that_are_not_in_the_input_are_missed(posed: Pose) -> None:
+    notes = posed(POOL, TEMPLATE, MADE % ("p", "nodeName: lke-9", "Running", "p")).notes
+    assert any(note.startswith("1 running pod on nodes that are not in the input (lke-9)") for note in notes)
+    assert any("default/p-gpu-abcde" in note and "count as free" in note for note in notes)
+
+
+def test_finished_pods_miss_nothing(posed: Pose) -> None:
+    notes = posed(POOL, TEMPLATE, MADE % ("p", "nodeName: lke-9", "Succeeded", "p")).notes
+    assert not any("not in the input (" in note for note in notes)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from karpenter_linode.cluster.view import CORE_KINDS, DRA_KINDS
+from karpenter_linode.model.resource import ResourceClaimTemplate
+from karpenter_linode.sim.resource_types import type_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from syrupy.assertion import SnapshotAssertion
 
@@ -229,3 +233,22 @@ def test_an_invalid_pod_is_told_with_its_reason(command: Command, tmp_path: Path
     result = command("plan", str(tmp_path), "examples/one-gpu/nodepool.yaml")
     assert result.code == 1
     assert "using label karpenter.sh/unknown is not allowed" in result.out
+
+
+def test_an_input_without_pods_says_that_nothing_was_checked(command: Command) -> None:
+    result = command("plan", "examples/one-gpu/nodepool.yaml")
+    assert result.code == 0
+    assert "the input holds no pod that waits for a node: nothing was checked" in result.err
+
+
+def test_ignored_claims_point_to_the_setting(command: Command) -> None:
+    result = command("plan", "examples/one-gpu", "--ignore-dra-requests")
+    assert result.code == 1
+    assert "pod has Dynamic Resource Allocation requirements that are not yet supported by Karpenter" in result.out
+    assert "IGNORE_DRA_REQUESTS=false" in result.err
+
+
+def test_help_and_guide_list_every_kind_that_matters_in_a_cluster(command: Command) -> None:
+    wanted = {type_of(kind).plural for kind in (*CORE_KINDS, *DRA_KINDS, ResourceClaimTemplate)} | {"priorityclasses"}
+    for text in (command("plan", "--help").out, Path("docs/user-guide.md").read_text(encoding="utf-8")):
+        assert {word for word in wanted if word not in text} == set()

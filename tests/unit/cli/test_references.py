@@ -117,7 +117,7 @@ def test_a_selector_beyond_the_cost_limit(tmp_path: Path) -> None:
         ["device.attributes.all(d, device.attributes.all(e, device.attributes.all(f, d == e || e == f)))"] * 9
     )
     (found,) = findings(tmp_path, CLASS.rstrip() + f'\nspec: {{selectors: [{{cel: {{expression: "{heavy}"}}}}]}}\n')
-    assert found == "spec.selectors[0].cel.expression: too complex, exceeds cost limit"
+    assert found.startswith("spec.selectors[0].cel.expression: too complex, exceeds cost limit: its cost may be ")
 
 
 def test_a_node_pool_that_could_never_be_ready(tmp_path: Path) -> None:
@@ -134,3 +134,19 @@ spec:
 """
     (found,) = findings(tmp_path, pool)
     assert found.startswith('spec.template: invalid key name "karpenter.k8s.linode/mine" in labels')
+
+
+MADE = "status: {phase: %s, resourceClaimStatuses: [{name: gpu, resourceClaimName: p-gpu-abcde}]}"
+
+
+def test_a_claim_that_was_made_already_needs_the_claim_or_its_template(tmp_path: Path) -> None:
+    by_template = "resourceClaimTemplateName: one-gpu"
+    (message,) = findings(tmp_path, CLASS, pod(by_template, MADE % "Pending"))
+    assert message.startswith("status.resourceClaimStatuses: ResourceClaim jobs/p-gpu-abcde, which the pod names")
+    assert "put in the cluster's resourceclaims" in message
+    assert findings(tmp_path, CLASS, TEMPLATE, pod(by_template, MADE % "Pending")) == []
+
+
+def test_claims_and_templates_of_finished_pods_may_be_gone(tmp_path: Path) -> None:
+    assert findings(tmp_path, CLASS, pod("resourceClaimTemplateName: one-gpu", MADE % "Succeeded")) == []
+    assert findings(tmp_path, CLASS, pod("resourceClaimName: gone", "status: {phase: Failed}")) == []
