@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from karpenter_linode.cli.errors import InputError, Place, input_error
-from karpenter_linode.cli.yaml_reader import Document, Path, Value, read_yaml
+from karpenter_linode.cli.yaml_reader import MAX_DEPTH, Document, Path, Value, read_yaml
 
 _BYTE: Final = re.compile(r"\(byte (\d+)\)")
 
@@ -17,14 +17,30 @@ def read_json(text: str, file: str) -> JsonDocument:
     """Decode one JSON text.
 
     Raises:
-        InputError: malformed JSON; names line and column.
+        InputError: malformed JSON, or nesting beyond the bound; names line and column.
     """
     try:
-        return JsonDocument(text, file, msgspec.json.decode(text))
+        plain = msgspec.json.decode(text)
     except RecursionError:
         raise input_error(Place(file), "malformed JSON: nested too deep") from None
     except msgspec.MsgspecError as error:
         raise _malformed(text, file, str(error)) from None
+    if _is_too_deep(plain):
+        raise input_error(Place(file), f"nested deeper than {MAX_DEPTH} levels")
+    return JsonDocument(text, file, plain)
+
+
+def _is_too_deep(plain: Any) -> bool:
+    """Whether collections stand in collections further than YAML may nest them here."""
+    level = [plain]
+    for _ in range(MAX_DEPTH):
+        inside = (
+            value.values() if isinstance(value, dict) else value for value in level if isinstance(value, dict | list)
+        )
+        level = [value for values in inside for value in values if isinstance(value, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 class JsonDocument(Document):

@@ -5,13 +5,14 @@ The one spot where text becomes ``Quantity``; everything behind it works on inte
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from karpenter_linode.model.quantity import Quantity, QuantityError
 
 T = TypeVar("T")
+_TOO_DEEP: Final = "nested too deep"
 
 
 class DecodeError(ValueError):
@@ -55,6 +56,8 @@ def decode(data: bytes | str, kind: type[T]) -> T:
         result: T = decoder.decode(data)
     except msgspec.MsgspecError as error:
         raise DecodeError(str(error)) from None
+    except RecursionError:
+        raise DecodeError(_TOO_DEEP) from None
     return result
 
 
@@ -68,6 +71,8 @@ def convert(value: Any, kind: type[T]) -> T:
         result: T = msgspec.convert(without_nulls(value), kind, dec_hook=_dec_hook)
     except msgspec.MsgspecError as error:
         raise DecodeError(str(error)) from None
+    except RecursionError:
+        raise DecodeError(_TOO_DEEP) from None
     return result
 
 

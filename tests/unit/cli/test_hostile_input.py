@@ -7,18 +7,17 @@ import json
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from karpenter_linode.cli.errors import InputError
+from karpenter_linode.cli.json_reader import read_json
 from karpenter_linode.cli.main import run
 from karpenter_linode.cli.manifests import load
-from karpenter_linode.cli.yaml_reader import read_yaml
-
-if TYPE_CHECKING:
-    import pytest
+from karpenter_linode.cli.yaml_reader import MAX_DEPTH, read_yaml
 
 ROOT = Path(__file__).parents[3]
 OBJECTS = [
@@ -129,3 +128,21 @@ def test_a_manifest_that_is_cut_and_soiled_is_read_or_refused(cut: int, junk: by
 def test_a_hundred_thousand_replicas_are_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
     deployment = {**EXTRA[0], "spec": {**EXTRA[0]["spec"], "replicas": 10**9}}  # type: ignore[dict-item]
     assert exit_code(json.dumps(deployment), monkeypatch) == 2
+
+
+def test_json_may_nest_as_deep_as_yaml_and_no_deeper() -> None:
+    for depth, refused in ((MAX_DEPTH, False), (MAX_DEPTH + 1, True), (900, True)):
+        text = "[" * depth + "]" * depth
+        if not refused:
+            assert read_json(text, "in.json").plain()
+            continue
+        with pytest.raises(InputError, match=f"nested deeper than {MAX_DEPTH} levels"):
+            read_json(text, "in.json")
+
+
+def test_a_snapshot_nested_too_deep_is_bad_input(tmp_path: Path) -> None:
+    snapshot = tmp_path / "problem.json"
+    snapshot.write_text('{"unknown": ' + "[" * 100_000 + "]" * 100_000 + "}")
+    with redirect_stderr(io.StringIO()) as told:
+        assert run(["plan", "--snapshot", str(snapshot)]) == 2
+    assert "nested too deep" in told.getvalue()

@@ -86,3 +86,14 @@ def test_every_kind_is_found_by_its_names() -> None:
         assert kinds.find_kind(kind.API_VERSION, kind.KIND) is kind
         assert kind.PLURAL.isalpha()
         assert kind.PLURAL.islower()
+
+
+@pytest.mark.parametrize("depth", [3_000, 100_000])
+def test_nesting_that_exhausts_the_stack_is_a_decode_error(depth: int) -> None:
+    with pytest.raises(codec.DecodeError, match="nested too deep"):
+        codec.decode(b'{"unknown":' + b"[" * depth + b"]" * depth + b"}", NodePool)
+    value: list[object] = []
+    for _ in range(depth):
+        value = [value]
+    with pytest.raises(codec.DecodeError, match="nested too deep"):
+        codec.convert({"unknown": value}, NodePool)
