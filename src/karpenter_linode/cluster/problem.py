@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from karpenter_linode.model.instance_type import InstanceType
     from karpenter_linode.scheduling.problem import SchedulingOptions, StateNode
 
-InstanceTypes = dict[str, tuple["InstanceType", ...]]
-
 
 def build_problem(
     view: View,

@@ -78,11 +78,6 @@ class Quantity:
         return Quantity(units * NANO, notation)
 
     @property
-    def milli(self) -> int:
-        """The amount in thousandths, rounded up."""
-        return -(-self.nano // MILLI)
-
-    @property
     def units(self) -> int:
         """The amount in whole units, rounded up, as Kubernetes' ``Value()``."""
         return -(-self.nano // NANO)
@@ -175,6 +170,3 @@ def _binary_text(units: int) -> str:
         units //= 1024
         bits += 10
     return f"{units}{_BINARY_NAMES.get(bits, '')}"
-
-
-ZERO: Final = Quantity(0)

@@ -108,10 +108,6 @@ class Requirement:
         concrete, rest = (other, self) if self.complement else (self, other)
         return any(rest.has(value) and _within(value, concrete.gte, concrete.lte) for value in concrete.values)
 
-    def without_min_values(self) -> Requirement:
-        """The same set without a demand for flexibility."""
-        return Requirement(self.key, self.values, complement=self.complement, gte=self.gte, lte=self.lte)
-
     def specs(self) -> tuple[NodeSelectorRequirement, ...]:
         """The written form: one entry, or one for each bound (spec 3.5)."""
         bounds = [("Gte", self.gte), ("Lte", self.lte)]
