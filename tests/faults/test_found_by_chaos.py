@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from copy import deepcopy
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +17,7 @@ from karpenter_linode.ports import ConflictError, KubeError
 from karpenter_linode.sim.faults import KubeWatches, play_fault
 from karpenter_linode.sim.kube_faults import FaultRule
 from karpenter_linode.sim.loop import run_virtual
+from karpenter_linode.sim.machine_shape import shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -93,7 +96,7 @@ def test_a_purchase_that_lands_after_the_process_ended_is_not_made_again(play: A
 
 def test_a_claim_whose_creation_seemed_to_fail_is_not_created_again(play: Any) -> None:
     async def story(world: EmbeddedWorld) -> None:
-        await world.run_until(lambda: world.runtime.state.synced(), 60, 0.1)
+        await world.run_until(world.runtime.state.synced, 60, 0.1)
         await world.clock.sleep(0.2)
         play_fault(world.cluster, KubeWatches("silence", "nodeclaims"))
         lost = FaultRule(
@@ -136,3 +139,20 @@ def test_a_pod_that_the_watch_does_not_show_keeps_its_node(play: Any, example: A
     outcome = play(story, "30s")
     assert {pod.phase for pod in outcome.pods} == {"Succeeded"}
     assert len(outcome.bill) == 1
+
+
+def test_a_plan_that_disappoints_is_not_bought_again_and_again(play: Any) -> None:
+    async def story(world: EmbeddedWorld) -> None:
+        world.cluster._shape = lambda plan: shape_of(plan, Fraction(85, 100))
+        greedy = deepcopy(next(item for item in world._manifests if item["kind"] == "Pod"))
+        greedy["metadata"]["name"] = "greedy"
+        greedy["spec"]["containers"][0]["resources"]["requests"] = {"memory": "13200Mi"}
+        world.cluster.apply([greedy])
+        await pod_ended(world)
+        await bill_ended(world)
+        await world.clock.sleep(HOUR)
+
+    outcome = play(story, "30s")
+    assert [item.pod for item in outcome.unplaced] == ["default/greedy"]
+    assert "no instance type has enough resources" in str(outcome.unplaced[0].reason)
+    assert len(outcome.bill) <= 2

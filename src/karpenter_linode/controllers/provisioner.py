@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from karpenter_linode.cluster.learnt import LearntPlans
 from karpenter_linode.cluster.pending import NOT_FOR_KARPENTER, pending_pods
 from karpenter_linode.cluster.problem import build_problem
 from karpenter_linode.cluster.view import is_supported, state_node_id
@@ -46,6 +47,7 @@ class Provisioner(Loop):
         self._report = SolutionReport(runtime)
         self._tables = PlanTables()
         self.last: tuple[Problem, Solution] | None = None
+        self._learnt = LearntPlans()
         self._unsure = False  # whether a NodeClaim may exist that the mirror doesn't show yet
 
     async def step(self) -> float:
@@ -65,8 +67,10 @@ class Provisioner(Loop):
         pools = [
             pool for pool in self._runtime.state.all(NodePool) if is_supported(pool.spec.template.spec.node_class_ref)
         ]
-        instance_types = await self._instance_types(pools)
+        predicted = await self._instance_types(pools)
         view, now = self._runtime.state.snapshot(), self._runtime.now()
+        self._learnt.learn(view)
+        instance_types = self._learnt.adjusted(predicted, pools)
         self._ignore(view)
         problem = build_problem(view, instance_types, self._runtime.settings.scheduling, now)
         if not problem.pods:
