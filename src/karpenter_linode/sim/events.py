@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karpenter_linode.model.core import Event
 from karpenter_linode.model.timestamps import rfc3339
-from karpenter_linode.ports import NotFoundError
+from karpenter_linode.ports import AlreadyExistsError, NotFoundError
 from karpenter_linode.sim.journal import subject_of
 from karpenter_linode.sim.resource_types import type_of
 
@@ -50,15 +50,21 @@ class EventRecorder:
         if count and self._count_up(name, obj.namespace or "default", count + 1, now):
             self._names[key] = (name, count + 1)
             return
-        name = f"{obj.name}.{self._random.hexadecimal(_NAME_DIGITS)}"
-        self._names[key] = (name, 1)
         self._journal.add(
             self._component, "event", subject_of(obj), message, level=event_type, fields={"reason": reason}
         )
-        try:
-            self._store.create(self._event(obj, name, event_type, reason, message, now))
-        except NotFoundError:
-            return  # the namespace has gone with the object; the journal still has the event
+        self._names[key] = (self._create(obj, event_type, reason, message, now), 1)
+
+    def _create(self, obj: KubeObject, event_type: EventType, reason: str, message: str, now: str) -> str:
+        while True:
+            name = f"{obj.name}.{self._random.hexadecimal(_NAME_DIGITS)}"
+            try:
+                self._store.create(self._event(obj, name, event_type, reason, message, now))
+            except AlreadyExistsError:
+                continue  # a process that started anew draws the names of its predecessor again
+            except NotFoundError:
+                pass  # the namespace has gone with the object; the journal still has the event
+            return name
 
     def _count_up(self, name: str, namespace: str, count: int, now: str) -> bool:
         try:
