@@ -252,6 +252,8 @@ class ExistingNodes:
 
 def node_labels(view: NodeView) -> dict[str, str]:
     """Labels under today's names, with the hostname."""
+    if labels.ALIASES.keys().isdisjoint(view.labels):
+        return {**view.labels, labels.HOSTNAME: view.hostname}
     current = {labels.ALIASES.get(key, key): value for key, value in view.labels.items()}
     current.update({key: value for key, value in view.labels.items() if key not in labels.ALIASES})
     current[labels.HOSTNAME] = view.hostname

@@ -99,10 +99,9 @@ class OpenClaims:
 
     def move(self, claim: OpenClaim, state: ClaimState) -> None:
         """Give a claim another state."""
-        if state is not claim.state:
-            claim.state.members &= ~claim.bit
-            state.members |= claim.bit
-            claim.state = state
+        claim.state.members &= ~claim.bit
+        state.members |= claim.bit
+        claim.state = state
 
     def count(self, claim: OpenClaim, added: int = 1) -> None:
         """Put a claim where it belongs after it got pods."""

@@ -20,7 +20,7 @@ from karpenter_linode.scheduling.template import ClaimState
 from karpenter_linode.scheduling.volumes import NO_VOLUMES, over_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from karpenter_linode.model.core import Pod
     from karpenter_linode.scheduling.devices import DeviceDesk
@@ -135,6 +135,8 @@ class Placer:
 
     def _on_existing(self, pod: Pod, shape: Shape, rules: ShapeTopology | None) -> bool:
         world = self._world
+        if not world.existing.everything:
+            return False
         mask = world.existing.candidates(shape)
         if mask and rules is not None:
             mask &= world.topology.existing_allowed(rules)
@@ -323,12 +325,13 @@ class Placer:
         plans: int,
     ) -> Fit | None:
         """Devices, then topology (which may settle a domain): what is left, or None."""
-        fit: Fit | None = Fit(state, plans)
-        if shape.dra:
-            fit = self._with_devices(hostname, pod, state, plans)
+        fit = self._with_devices(hostname, pod, state, plans) if shape.dra else Fit(state, plans)
         if fit is not None and rules is not None and rules.domains:
             narrowed = self._world.topology.narrow(rules, fit.state, fit.plans)
-            fit = Fit(narrowed, fit.plans & narrowed.mask, fit.allocation) if narrowed is not None else None
+            if narrowed is None:
+                return None
+            if narrowed is not fit.state:
+                fit = Fit(narrowed, fit.plans & narrowed.mask, fit.allocation)
         return fit if fit is not None and fit.plans else None
 
     def _with_devices(self, hostname: str, pod: Pod, state: ClaimState, plans: int) -> Fit | None:
@@ -361,7 +364,8 @@ class Placer:
     ) -> None:
         world = self._world
         dropped = claim.plans & ~fit.plans
-        world.open.move(claim, fit.state)
+        if fit.state is not claim.state:
+            world.open.move(claim, fit.state)
         claim.plans = fit.plans
         total, count = claim.total, len(pods)
         for name, amount in shape.items:
@@ -401,14 +405,14 @@ class Placer:
         return found
 
 
-def _alternatives(shape: Shape, state: ClaimState | None) -> Iterator[ClaimState]:
+def _alternatives(shape: Shape, state: ClaimState | None) -> Sequence[ClaimState]:
     """The state for each place where the pod's volumes can be."""
     if state is None:
-        return
-    for alternative in shape.volumes.alternatives:
-        accepted = state.accept(alternative) if alternative else state
-        if accepted is not None:
-            yield accepted
+        return ()
+    if shape.volumes is NO_VOLUMES:
+        return (state,)
+    accepted = (state.accept(alternative) for alternative in shape.volumes.alternatives)
+    return [found for found in accepted if found is not None]
 
 
 def _shortfalls(fit: Fit) -> tuple[Shortfall, ...]:

@@ -118,6 +118,8 @@ class PlanSet:
 
     def subset(self, mask: int) -> PlanSet:
         """The plans of a mask as a set of their own; the same object each time."""
+        if mask == self.everything:
+            return self
         found = self._subsets.get(mask)
         if found is None:
             plans = [self.plans[position] for position in bits(mask)]

@@ -123,10 +123,23 @@ def pod_requests(pod: Pod) -> Resources:
     """
     spec = pod.spec
     statuses = {status.name: status for status in pod.status.container_statuses}
-    running = total(_container_requests(container, statuses.get(container.name)) for container in spec.containers)
+    each = [_container_requests(container, statuses.get(container.name)) for container in spec.containers]
+    running = each[0] if len(each) == 1 else total(each)
+    needed = _with_start_up(spec.init_containers, statuses, running) if spec.init_containers else running
+    if spec.resources is not None:
+        needed.update(_pod_level(spec.resources.requests))
+    if spec.overhead:
+        needed = add(needed, from_resource_list(spec.overhead))
+    needed[PODS] = NANO
+    return needed
+
+
+def _with_start_up(
+    init_containers: Iterable[Container], statuses: Mapping[str, ContainerStatus], running: Resources
+) -> Resources:
     sidecars: Resources = {}
     peak: Resources = {}
-    for container in spec.init_containers:
+    for container in init_containers:
         requests = _container_requests(container, statuses.get(container.name))
         if container.restart_policy == _RESTART_ALWAYS:
             sidecars = add(sidecars, requests)
@@ -134,13 +147,7 @@ def pod_requests(pod: Pod) -> Resources:
             peak = maximum(peak, sidecars)
         else:
             peak = maximum(peak, add(sidecars, requests))
-    needed = maximum(running, peak)
-    if spec.resources is not None:
-        needed.update(_pod_level(spec.resources.requests))
-    if spec.overhead:
-        needed = add(needed, from_resource_list(spec.overhead))
-    needed[PODS] = NANO
-    return needed
+    return maximum(running, peak)
 
 
 def _pod_level(requests: ResourceList) -> Resources:

@@ -28,44 +28,33 @@ class NodeView:
 
     Args:
         state: a Node, a NodeClaim, or both.
+
+    Attributes:
+        managed: whether a NodeClaim stands behind it.
+        registered: whether the Node speaks for itself; an unmanaged one always does.
+        initialized: whether the node is ready for pods; an unmanaged one always is.
+        name: the NodeClaim's name until the Node is registered, then the Node's.
+        labels: labels of whichever object speaks for the node.
+        annotations: annotations of whichever object speaks for the node.
+
+    Raises:
+        ValueError: the state has neither.
     """
 
     def __init__(self, state: StateNode) -> None:
         self.state = state
         self.node: Node | None = state.node
         self.node_claim: NodeClaim | None = state.node_claim
+        self.managed = state.node_claim is not None
+        own = state.node.metadata.labels if state.node is not None else {}
+        self.registered = not self.managed or own.get(labels.REGISTERED) == _TRUE
+        self.initialized = not self.managed or own.get(labels.INITIALIZED) == _TRUE
+        spokesman = _spokesman(state, registered=self.registered)
+        self.name = spokesman.name
+        self.labels: dict[str, str] = spokesman.metadata.labels
+        self.annotations: dict[str, str] = spokesman.metadata.annotations
 
     @property
-    def managed(self) -> bool:
-        """Whether a NodeClaim stands behind it."""
-        return self.node_claim is not None
-
-    @cached_property
-    def registered(self) -> bool:
-        """Whether the Node speaks for itself; an unmanaged one always does."""
-        return not self.managed or self._node_label(labels.REGISTERED) == _TRUE
-
-    @cached_property
-    def initialized(self) -> bool:
-        """Whether the node is ready for pods; an unmanaged one always is."""
-        return not self.managed or self._node_label(labels.INITIALIZED) == _TRUE
-
-    @cached_property
-    def name(self) -> str:
-        """The NodeClaim's name until the Node is registered, then the Node's."""
-        return self._spokesman.name
-
-    @cached_property
-    def labels(self) -> dict[str, str]:
-        """Labels of whichever object speaks for the node."""
-        return self._spokesman.metadata.labels
-
-    @cached_property
-    def annotations(self) -> dict[str, str]:
-        """Annotations of whichever object speaks for the node."""
-        return self._spokesman.metadata.annotations
-
-    @cached_property
     def hostname(self) -> str:
         """The hostname label, else the name."""
         return self.labels.get(labels.HOSTNAME) or self.name
@@ -121,24 +110,21 @@ class NodeView:
         """
         return res.subtract(self.allocatable, res.total(map(res.pod_requests, _unfinished(bound_pods))))
 
-    @property
-    def _spokesman(self) -> Node | NodeClaim:
-        if self.node is not None and self.registered:
-            return self.node
-        if self.node_claim is not None:
-            return self.node_claim
-        msg = "a state node needs a Node or a NodeClaim, found neither"
-        raise ValueError(msg)
-
-    def _node_label(self, key: str) -> str:
-        return self.node.metadata.labels.get(key, "") if self.node is not None else ""
-
     def _reported(self, node: Resources, claim: Resources) -> Resources:
         if self.initialized:
             return node
         if self.node is None:
             return claim
         return {**node, **{name: amount for name, amount in claim.items() if not node.get(name)}}
+
+
+def _spokesman(state: StateNode, *, registered: bool) -> Node | NodeClaim:
+    if state.node is not None and registered:
+        return state.node
+    if state.node_claim is not None:
+        return state.node_claim
+    msg = "a state node needs a Node or a NodeClaim, found neither"
+    raise ValueError(msg)
 
 
 def is_marked_for_deletion(state: StateNode) -> bool:

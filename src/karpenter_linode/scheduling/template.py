@@ -18,7 +18,7 @@ from karpenter_linode.scheduling.min_values import MinValues
 from karpenter_linode.scheduling.node_pool_hash import node_pool_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from karpenter_linode.model.core import Taint
     from karpenter_linode.model.karpenter import NodePool
@@ -54,6 +54,8 @@ class ClaimState:
 
     def accept(self, selection: Selection) -> ClaimState | None:
         """The state after a pod (or a volume) with this selection joined, or None where it cannot."""
+        if not selection.asks:
+            return self
         try:
             return self._accepted[selection]
         except KeyError:
@@ -84,8 +86,6 @@ class ClaimState:
         return selection.refusal(self.requirements, defined, self.template.plans.well_known)
 
     def _accept(self, selection: Selection) -> ClaimState | None:
-        if not selection:
-            return self
         if self.refusal(selection) is not None:
             return None
         more = selection.requirements
@@ -129,9 +129,9 @@ class Template:
         return found
 
     @property
-    def states(self) -> tuple[ClaimState, ...]:
+    def states(self) -> Collection[ClaimState]:
         """Every state that has come up, in order of appearance."""
-        return tuple(self._states.values())
+        return self._states.values()
 
     def charge(self, usage: Resources) -> None:
         """Take the usage of a node (``nodes`` included) off what the limits leave."""

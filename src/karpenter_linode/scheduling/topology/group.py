@@ -208,7 +208,7 @@ class TopologyGroup:
 
     def _spread_options(self, allowed: list[str], *, counts_itself: bool) -> Options:
         counts = self.counts
-        least = min((counts[domain] for domain in allowed), default=0)
+        least = min(map(counts.__getitem__, allowed), default=0)
         if self.is_hostname or len(allowed) < self.key.min_domains:
             least = 0  # a new host can always be made; missing domains count as empty ones
         most = self.key.max_skew + least - (1 if counts_itself else 0)

@@ -9,7 +9,7 @@ from karpenter_linode.model.requirements import Requirements
 from karpenter_linode.scheduling.pods import is_active
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from karpenter_linode.model.core import Pod, Taint
     from karpenter_linode.scheduling.shape import LabelClass
@@ -73,7 +73,7 @@ class Population:
                 affinity = pod.spec.affinity
                 if affinity is not None and affinity.pod_anti_affinity is not None:
                     self._averse.append((pod, facts))
-        self._passing: dict[NodeFilter, dict[str, bool]] = {}
+        self._passing: dict[NodeFilter, frozenset[str]] = {}
 
     @property
     def averse(self) -> Iterator[tuple[Pod, NodeFacts]]:
@@ -82,25 +82,26 @@ class Population:
 
     def seed(self, group: TopologyGroup, bits_of_host: Callable[[str], int]) -> None:
         """Give a new group the domains of the nodes that take part, and the pods it counts on them."""
-        node_filter, key = group.key.node_filter, group.topology_key
+        key, passing = group.topology_key, self._passing_nodes(group.key.node_filter)
         if key != labels.HOSTNAME:
             for name, facts in self.nodes.items():
                 domain = facts.domain(key)
-                if domain is not None and not facts.going and self._passes(node_filter, name):
+                if domain is not None and not facts.going and name in passing:
                     group.know(domain)
         for label_class, places in self._classes.items():
             if group.selects(label_class):
                 for name, pods in places.items():
                     domain = self.nodes[name].domain(key)
-                    if domain is not None and self._passes(node_filter, name):
+                    if domain is not None and name in passing:
                         group.count(domain, pods, existing_bits=bits_of_host(domain) if group.is_hostname else 0)
 
-    def _passes(self, node_filter: NodeFilter, name: str) -> bool:
+    def _passing_nodes(self, node_filter: NodeFilter) -> Container[str]:
+        """Names of the nodes that take part in a rule."""
         if node_filter.passes_all:
-            return True
-        known = self._passing.setdefault(node_filter, {})
-        found = known.get(name)
+            return self.nodes
+        found = self._passing.get(node_filter)
         if found is None:
-            facts = self.nodes[name]
-            found = known[name] = node_filter.passes(facts.requirements, facts.taints)
+            found = self._passing[node_filter] = frozenset(
+                name for name, facts in self.nodes.items() if node_filter.passes(facts.requirements, facts.taints)
+            )
         return found

@@ -198,6 +198,9 @@ class Topology:
         Where a rule leaves several domains equally good, the one with the cheapest plan of ``mask`` is taken, then the
         first by name.
         """
+        decided = _decided(rules, state)
+        if decided is not None:
+            return state if decided else None
         allowed: dict[str, list[str]] = {}
         single: set[str] = set()
         for check in rules.domains:
@@ -241,9 +244,7 @@ class Topology:
     def record_open(self, rules: ShapeTopology, shape: Shape, claim: OpenClaim) -> None:
         """Count a pod that joined an open claim, in the domains that are settled by now."""
         self._placed.append((shape, claim))
-        for group in rules.records:
-            self._count_on_claim(group, claim)
-        for group in rules.inverse_owned:
+        for group in (*rules.records, *rules.inverse_owned):
             self._count_on_claim(group, claim)
 
     def _settle(self, state: ClaimState, mask: int, key: str, domains: list[str]) -> ClaimState | None:
@@ -312,9 +313,24 @@ class Topology:
         item = state.requirements.find(group.topology_key)
         if item is None or item.complement:
             return
-        if len(item.values) == 1 or group.counts_undecided:
+        if len(item.values) == 1:
+            group.count(next(iter(item.values)))
+        elif group.counts_undecided:
             for domain in sorted(item.values):
                 group.count(domain)
+
+
+def _decided(rules: ShapeTopology, state: ClaimState) -> bool | None:
+    """Whether the rules allow a state whose domains are settled; None where one is still open. The common case."""
+    for check in rules.domains:
+        group = check.group
+        item = state.requirements.find(group.topology_key)
+        if item is None or item.complement or len(item.values) != 1:
+            return None
+        options = group.options(counts_itself=check.counts_itself, pod_domains=check.pod_domains)
+        if item.values.isdisjoint(options.domains):
+            return False
+    return True
 
 
 def _within(state: ClaimState, key: str, domains: list[str]) -> ClaimState | None:
