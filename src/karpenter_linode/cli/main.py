@@ -25,10 +25,12 @@ COMMANDS: Final = {
         "Which nodes would be built for these manifests, at what price, and why not others.",
     ),
     "simulate": ("karpenter_linode.cli.simulate", "Run these manifests through the whole system in virtual time."),
+    "controller": ("karpenter_linode.cli.controller", "Run the autoscaler against a cluster and the Linode API."),
     "catalog": (
         "karpenter_linode.cli.catalog",
         "Look at plans: price, size, predicted GPUs and where that is known from.",
     ),
+    "cel": ("karpenter_linode.cli.cel", "Try a device selector on a plan's predicted devices or on a ResourceSlice."),
     "emulator": ("karpenter_linode.cli.emulator", "Serve an emulated Linode API over HTTP."),
     "completion": ("karpenter_linode.cli.completion", "Print the shell completion script for bash, zsh or fish."),
     "version": ("karpenter_linode.cli.version", "Print the version."),
@@ -69,12 +71,21 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's
+    if value and not ctx.resilient_parsing:
+        ctx.invoke(importlib.import_module(COMMANDS["version"][0]).command)
+        ctx.exit()
+
+
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Exit codes: 0 everything is placed, 1 something cannot be placed, 2 bad input or usage, 70 internal error.",
 )
 @click.option("--traceback", is_flag=True, help="Show the Python traceback of an internal error.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
 def cli(*, traceback: bool) -> None:
     """A Karpenter-compatible node autoscaler for Linode Kubernetes Engine, with GPUs by ResourceClaim.
 

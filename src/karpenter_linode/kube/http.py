@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
 _TOO_MANY: Final = 429
 _BUSY_ATTEMPTS: Final = 4
 _LONGEST_WAIT: Final = 30
 _LONGEST_LINE: Final = 64 << 20
-_READS: Final = frozenset({"get", "list", "watch"})
 _METHODS: Final = {"get": "GET", "list": "GET", "watch": "GET", "create": "POST", "patch": "PATCH", "delete": "DELETE"}
 
 
@@ -42,6 +42,7 @@ class KubeCall(Struct, frozen=True):
         body: JSON body.
         content_type: of the body.
         retry_busy: wait and try again where the server says that it is busy.
+        raw_path: in place of the path that the other parts make.
     """
 
     verb: str
@@ -54,15 +55,20 @@ class KubeCall(Struct, frozen=True):
     body: Any = None
     content_type: str = JSON
     retry_busy: bool = True
+    raw_path: str = ""
 
     @property
     def path(self) -> str:
         """The path on the server."""
+        if self.raw_path:
+            return self.raw_path
         root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
         namespace = f"/namespaces/{self.namespace}" if self.namespace else ""
         return root + namespace + "".join(f"/{part}" for part in (self.plural, self.name, self.subresource) if part)
 
     def __str__(self) -> str:
+        if self.raw_path:
+            return f"{self.verb} {self.raw_path}"
         resource = f"{self.plural}/{self.subresource}" if self.subresource else self.plural
         name = "/".join(part for part in (self.namespace, self.name) if part)
         return f"{self.verb} {resource} {name}".rstrip()
@@ -85,7 +91,6 @@ class KubeHttp:
         clock: pauses.
         qps: calls per second in the long run; watches do not count. 0 for no limit.
         burst: calls at once.
-        may_write: raises KubeError when this process must not change anything any more.
         on_call: told of every request.
     """
 
@@ -96,12 +101,11 @@ class KubeHttp:
         *,
         qps: float = 0,
         burst: int = 0,
-        may_write: Callable[[], None] | None = None,
         on_call: Callable[[KubeCallRecord], None] | None = None,
     ) -> None:
         self._client, self._clock = client, clock
         self._bucket = TokenBucket(qps, burst) if qps > 0 else None
-        self._may_write, self._on_call = may_write, on_call
+        self._on_call = on_call
 
     async def close(self) -> None:
         """Close connections."""
@@ -115,8 +119,6 @@ class KubeHttp:
         """
         for attempt in range(1, _BUSY_ATTEMPTS + 1):
             await self._admit()
-            if self._may_write is not None and call.verb not in _READS:
-                self._may_write()
             response = await self._answer(call)
             if response.is_success:
                 return response.content
@@ -125,6 +127,10 @@ class KubeHttp:
                 raise error_from(str(call), response.status_code, status_of(response.content))
             await self._clock.sleep(wait)
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def read(self, path: str) -> bytes:
+        """What the server has at a path that is no resource, as ``/version``. Raises KubeError."""
+        return await self.send(KubeCall("get", "", "", raw_path=path))
 
     async def lines(self, call: KubeCall, silence_seconds: float) -> AsyncIterator[bytes]:
         """The lines of a stream until the server ends it.

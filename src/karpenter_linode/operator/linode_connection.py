@@ -1,0 +1,87 @@
+"""The Linode client of the controller, as its environment asks for it (spec/linode-provider.md 2.2)."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING, Final
+
+import httpx2
+
+from karpenter_linode.linode.client import LinodeClient
+from karpenter_linode.linode.http import ClientOptions
+from karpenter_linode.operator.checks import CheckError
+from karpenter_linode.operator.gate import GatedTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from karpenter_linode.linode.http import CallRecord
+    from karpenter_linode.operator.gate import WriteGate
+    from karpenter_linode.operator.metrics import PrometheusMetrics
+    from karpenter_linode.ports import Clock, Logger, Random
+
+_DEFAULT_URL: Final = "https://api.linode.com"
+_DEFAULT_SECONDS: Final = 10
+
+
+def connect_linode(
+    environ: Mapping[str, str],
+    gate: WriteGate,
+    metrics: PrometheusMetrics,
+    *,
+    clock: Clock,
+    random: Random,
+    logger: Logger,
+    version: str,
+) -> LinodeClient:
+    """A client for ``LINODE_URL`` with ``LINODE_TOKEN``.
+
+    Raises:
+        CheckError: no token, or a CA file that cannot be read.
+    """
+
+    def record(call: CallRecord) -> None:
+        labels = {"method": call.method, "route": call.route}
+        metrics.increment("karpenter_linode_api_requests_total", {**labels, "code": str(call.status)})
+        metrics.observe("karpenter_linode_api_request_duration_seconds", labels, call.seconds)
+        if call.rate_limit_remaining is not None:
+            metrics.set_gauge("karpenter_linode_api_ratelimit_remaining", labels, call.rate_limit_remaining)
+
+    token = environ.get("LINODE_TOKEN", "").strip()
+    if not token:
+        raise CheckError("LINODE_TOKEN environment variable is not set")
+    url = environ.get("LINODE_URL") or _DEFAULT_URL
+    return LinodeClient(
+        url if "://" in url else f"https://{url}",
+        token,
+        clock=clock,
+        random=random,
+        transport=GatedTransport(httpx2.AsyncHTTPTransport(verify=_trust(environ), retries=0), gate),
+        options=ClientOptions(
+            api_version=environ.get("LINODE_API_VERSION") or "v4beta",
+            timeout_seconds=_timeout(environ, logger),
+            program_version=version,
+        ),
+        on_call=record,
+    )
+
+
+def _trust(environ: Mapping[str, str]) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    extra = environ.get("LINODE_CA", "")
+    if extra:
+        try:
+            context.load_verify_locations(extra)
+        except OSError as error:
+            raise CheckError(f"LINODE_CA {extra}: cannot be read as certificates: {error}") from None
+    return context
+
+
+def _timeout(environ: Mapping[str, str], logger: Logger) -> int:
+    text = environ.get("LINODE_CLIENT_TIMEOUT", "")
+    if not text:
+        return _DEFAULT_SECONDS
+    if text.isdigit() and int(text) > 0:
+        return int(text)
+    logger.warning("LINODE_CLIENT_TIMEOUT environment variable is invalid, using default timeout", value=text)
+    return _DEFAULT_SECONDS
