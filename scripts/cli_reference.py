@@ -69,7 +69,7 @@ def _options(command: click.Command, context: click.Context) -> str:
     rows = [
         record
         for parameter in command.get_params(context)
-        if (record := parameter.get_help_record(context)) is not None
+        if isinstance(parameter, click.Option) and (record := parameter.get_help_record(context)) is not None
     ]
     lines = [f"| `{_cell(names)}` | {_cell(text)} |" for names, text in rows if "--help" not in names]
     return "\n".join(["| option | meaning |", "|---|---|", *lines]) + "\n" if lines else ""

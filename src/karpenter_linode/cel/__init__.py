@@ -8,7 +8,7 @@ text -> ``lexer`` -> ``parser`` (and ``macros``) -> ``checker`` -> ``fold`` -> `
 
 from karpenter_linode.cel.environment import Environment
 from karpenter_linode.cel.errors import CelError, CompileError, CostLimitExceededError, EvaluationError
-from karpenter_linode.cel.program import DEFAULT_COST_LIMIT, Clause, Program
+from karpenter_linode.cel.program import DEFAULT_COST_LIMIT, Clause, Part, Program
 from karpenter_linode.cel.types import (
     ANY,
     BOOL,
@@ -47,6 +47,7 @@ __all__ = [
     "Environment",
     "EvaluationError",
     "Optional",
+    "Part",
     "Program",
     "Type",
     "UInt",

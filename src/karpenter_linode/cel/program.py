@@ -12,12 +12,14 @@ from karpenter_linode.cel.render import render
 from karpenter_linode.cel.values import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from karpenter_linode.cel.code import Code, Frame
     from karpenter_linode.cel.emit import Emitter
     from karpenter_linode.cel.scope import Scope
     from karpenter_linode.cel.types import Type
+
+_MACROS: Final = (ast.Loop, ast.Bind, ast.OptionalMap, ast.SortBy)
 
 DEFAULT_COST_LIMIT: Final = 1_000_000
 """What Kubernetes allows a device selector."""
@@ -38,6 +40,26 @@ class Clause(Struct, frozen=True):
     outcome: Literal["true", "false", "error"]
     error: str = ""
     observed: tuple[tuple[str, str], ...] = ()
+    position: int = 0
+
+
+class Part(Struct, frozen=True):
+    """What one part of an expression came to by itself.
+
+    Args:
+        text: the part as written.
+        depth: 0 for a clause of the top-level ``&&`` chain, 1 for the parts of a clause, and so on.
+        value: the value as people read it, empty after an error.
+        error: the error text, else empty.
+        cost: cost units it took.
+        position: where it starts, in code points.
+    """
+
+    text: str
+    depth: int
+    value: str = ""
+    error: str = ""
+    cost: int = 0
     position: int = 0
 
 
@@ -140,6 +162,32 @@ class Program:
         """
         return tuple(self._explain_clause(clause, variables, cost_limit) for clause in _clauses(self._tree))
 
+    def parts(self, variables: Mapping[str, Any], *, cost_limit: int = DEFAULT_COST_LIMIT) -> tuple[Part, ...]:
+        """The value of every part that depends on the variables, each before its own parts.
+
+        Each is computed by itself, so parts that an evaluation would skip are told, too. The insides of macros are left
+        out: they stand on variables that have no value outside.
+
+        Args:
+            variables: as for ``evaluate``.
+            cost_limit: cost units that each part may take.
+        """
+        return tuple(
+            self._part(node, depth, variables, cost_limit)
+            for clause in _clauses(self._tree)
+            for node, depth in _depending(clause, 0)
+        )
+
+    def _part(self, node: ast.Node, depth: int, variables: Mapping[str, Any], cost_limit: int) -> Part:
+        frame = self._frame(variables, cost_limit)
+        text = self.text[node.start : node.end]
+        try:
+            value = render(self._emitter.emit(node)(frame))
+        except EvaluationError as error:
+            failure = CostLimitExceededError().message if frame[0] > frame[1] else error.message
+            return Part(text, depth, error=failure, cost=frame[0], position=node.start)
+        return Part(text, depth, value, cost=frame[0], position=node.start)
+
     def _explain_clause(self, node: ast.Node, variables: Mapping[str, Any], cost_limit: int) -> Clause:
         outcome, error = _attempt(self._emitter.emit(node), self._frame(variables, cost_limit))
         observed: dict[str, str] = {}
@@ -173,11 +221,22 @@ def _clauses(node: ast.Node) -> list[ast.Node]:
     return [node]
 
 
+def _depending(node: ast.Node, depth: int) -> Iterator[tuple[ast.Node, int]]:
+    """The parts that are computed from variables, with how deep they lie; chains of field reads are one part."""
+    if depth and isinstance(node, ast.Constant | ast.Ident):
+        return
+    yield node, depth
+    if not _is_path(node):
+        parts = ast.children(node)
+        for part in parts[:1] if isinstance(node, _MACROS) else parts:
+            yield from _depending(part, depth + 1)
+
+
 def _observable(node: ast.Node) -> list[ast.Node]:
     """The largest parts of a clause that are read straight from variables, such as ``device.capacity['x'].y``."""
     if _is_path(node):
         return [node]
-    if isinstance(node, ast.Loop | ast.Bind | ast.OptionalMap | ast.SortBy):
+    if isinstance(node, _MACROS):
         # parts of the body stand on variables that have no value outside of it
         return _observable(ast.children(node)[0])
     return [found for child in ast.children(node) for found in _observable(child)]

@@ -46,7 +46,8 @@ def _render_container(value: Any, depth: int) -> str:
         shown = [_render(element, depth + 1) for element in value[:_LONGEST]] if depth < _DEEPEST else ["..."]
         return f"[{', '.join(shown)}]"
     if isinstance(value, dict):
-        keys = list(value)[:_LONGEST] if depth < _DEEPEST else []
-        shown = [f"{_render(decode_key(key), depth + 1)}: {_render(value[key], depth + 1)}" for key in keys]
+        # what the map holds, also where its class lets no expression go through it
+        entries = list(dict.items(value))[:_LONGEST] if depth < _DEEPEST else []
+        shown = [f"{_render(decode_key(key), depth + 1)}: {_render(item, depth + 1)}" for key, item in entries]
         return "{" + ", ".join(shown) + "}"
     return str(value)

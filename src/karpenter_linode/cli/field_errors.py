@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from karpenter_linode.model import codec
 
 if TYPE_CHECKING:
+    from msgspec import Struct
+
     from karpenter_linode.cli.yaml_reader import Path
-    from karpenter_linode.model.meta import KubeObject
 
 _WHERE: Final = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[(\.\.\.)\]")
-_FIELD_STEP: Final = re.compile(r"([^.\[\]]+)(?=[.\[]|$)|\[(\d+)\]")
+_FIELD_STEP: Final = re.compile(r"([^.\[\]]+)(?=[.\[]|$)|\[(\d+)\]|\[([^\[\]]+)\]")
 _TYPES: Final = re.compile(r"Expected `(?P<expected>[^`]*)`, got `(?P<got>[^`]*)`")
 _REQUIRED: Final = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 _WORDS: Final = {
@@ -48,8 +49,8 @@ def parse_problem(problem: str) -> tuple[Path, str]:
 
 
 def path_of(field: str) -> Path:
-    """The path of a field text such as ``spec.requests[0].count``."""
-    return tuple(int(index) if index else name for name, index in _FIELD_STEP.findall(field))
+    """The path of a field text such as ``spec.requests[0].count`` or ``spec.attributes[vendor.com/name]``."""
+    return tuple(int(index) if index else name or key for name, index, key in _FIELD_STEP.findall(field))
 
 
 def described(plain: Any) -> str:
@@ -65,7 +66,7 @@ def described(plain: Any) -> str:
     return f"the text {plain[:_SHOWN]!r}" if isinstance(plain, str) else f"the number {str(plain)[:_SHOWN]}"
 
 
-def explain_decode_error(error: codec.DecodeError, plain: dict[str, Any], kind: type[KubeObject]) -> tuple[Path, str]:
+def explain_decode_error(error: codec.DecodeError, plain: dict[str, Any], kind: type[Struct]) -> tuple[Path, str]:
     """Where an object does not fit its kind, and how.
 
     Args:
@@ -109,7 +110,7 @@ def _at(plain: Any, path: Path) -> Any:
     return plain
 
 
-def _resolve(steps: list[str | int], what: str, plain: dict[str, Any], kind: type[KubeObject]) -> Path:
+def _resolve(steps: list[str | int], what: str, plain: dict[str, Any], kind: type[Struct]) -> Path:
     """The decoder says ``[...]`` for "some entry of this mapping": find which, by leaving one entry at a time."""
     path: tuple[str | int, ...] = ()
     for step in steps:
@@ -135,7 +136,7 @@ def _with_only(plain: Any, path: Path, key: str) -> Any:
     return {name: _with_only(item, rest, key) if name == step else item for name, item in plain.items()}
 
 
-def _fails_alike(plain: Any, what: str, kind: type[KubeObject]) -> bool:
+def _fails_alike(plain: Any, what: str, kind: type[Struct]) -> bool:
     try:
         codec.convert(plain, kind)
     except codec.DecodeError as error:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpenter_linode.cel import DEFAULT_COST_LIMIT, CompileError
+from karpenter_linode.cel.declarations import UNBOUNDED
 from karpenter_linode.dra.selector import compiled
 from karpenter_linode.model.resource import ALL, EXACT_COUNT, DeviceRequest, DeviceSubRequest, ExactDeviceRequest
 
@@ -71,12 +72,17 @@ def with_defaults(spec: ResourceClaimSpec) -> ResourceClaimSpec:
 
 def selector_problem(text: str) -> str:
     """Why the API server would refuse a selector, or an empty text. A compile error is rendered with its place."""
-    if len(text.encode()) > MAX_EXPRESSION:
-        return f"too long: must be at most {MAX_EXPRESSION} bytes"
+    size = len(text.encode())
+    if size > MAX_EXPRESSION:
+        return f"too long: found {size} bytes, expected at most {MAX_EXPRESSION}"
     program = compiled(text)
     if isinstance(program, CompileError):
         return f"compilation failed: {program.render()}"
-    return "too complex, exceeds cost limit" if program.estimate[1] > DEFAULT_COST_LIMIT else ""
+    most = program.estimate[1]
+    if most <= DEFAULT_COST_LIMIT:
+        return ""
+    cost = f"may be {most} units" if most < UNBOUNDED else "has no bound known beforehand"
+    return f"too complex, exceeds cost limit: its cost {cost}, expected at most {DEFAULT_COST_LIMIT}"
 
 
 def _defaulted(item: _Item) -> _Item:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from karpenter_linode.model.semver import SemVer, SemVerError
+
 Plain = dict[str, Any]
 
 _MAX_REQUESTS: Final = 32
@@ -151,7 +153,22 @@ def _published_device_problems(device: Plain, path: str) -> list[str]:
             problems.append(f"{at}: Invalid value: exactly one value must be specified")
         if any(len(str(value.get(member) or "")) > _MAX_TEXT for member in ("string", "version")):
             problems.append(f"{at}: Too long: may not be more than {_MAX_TEXT} bytes")
+        problems += _version_problems(value, at)
     for key, value in capacity.items():
         if value.get("requestPolicy") and not device.get("allowMultipleAllocations"):
             problems.append(f"{path}.capacity[{key}].requestPolicy: Forbidden: allowMultipleAllocations must be true")
+    return problems
+
+
+def _version_problems(value: Plain, path: str) -> list[str]:
+    versions = [("version", value.get("version"))]
+    versions += [(f"versions[{index}]", text) for index, text in enumerate(value.get("versions") or [])]
+    problems = []
+    for member, text in versions:
+        try:
+            if text is not None:
+                SemVer.parse(text)
+        except SemVerError:
+            message = "must be a string compatible with semver.org spec 2.0.0"
+            problems.append(f'{path}.{member}: Invalid value: "{text}": {message}')
     return problems

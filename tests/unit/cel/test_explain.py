@@ -63,3 +63,29 @@ def test_values_are_written_as_people_read_them() -> None:
         "[optional(1), none, 1.5s, 1970-01-01T00:00:00Z]"
     )
     assert len(render(["x" * 50] * 50)) == 120
+
+
+def test_parts_are_told_with_value_depth_and_cost(device_environment: Any, device_variables: Any) -> None:
+    text = "device.driver == 'x' && device.capacity['gpu.acme.io'].memory.compareTo(quantity('96Gi')) >= 0"
+    parts = device_environment.compile(text).parts(device_variables)
+    assert [(part.depth, part.text, part.value, part.cost) for part in parts] == [
+        (0, "device.driver == 'x'", "false", 3),
+        (1, "device.driver", '"gpu.acme.io"', 2),
+        (0, "device.capacity['gpu.acme.io'].memory.compareTo(quantity('96Gi')) >= 0", "false", 7),
+        (1, "device.capacity['gpu.acme.io'].memory.compareTo(quantity('96Gi'))", "-1", 6),
+        (2, "device.capacity['gpu.acme.io'].memory", "80Gi", 4),
+    ]
+    assert [text[part.position :].startswith(part.text) for part in parts] == [True] * 5
+
+
+def test_a_part_that_fails_or_costs_too_much_says_so() -> None:
+    program = Environment({"x": DYN}).compile("x.a == 1 || x.all(k, k != '')")
+    whole, left, *_ = program.parts({"x": {"b": 1}})
+    assert (whole.value, whole.error) == ("true", "")
+    assert (left.value, left.error) == ("", "no such key: a")
+    [over, *_] = program.parts({"x": {"b": 1}}, cost_limit=1)
+    assert over.error == "operation cancelled: actual cost limit exceeded"
+
+
+def test_a_constant_expression_is_its_own_part() -> None:
+    assert [part.text for part in Environment({"x": DYN}).compile("true").parts({})] == ["true"]

@@ -143,11 +143,13 @@ def test_length_and_cost_of_selectors() -> None:
     fits = "device.driver == '" + "x" * (10 * 1024 - 19) + "'"
     assert len(fits) == 10 * 1024
     assert selector_problem(fits) == ""
-    assert selector_problem(fits + " ") == "too long: must be at most 10240 bytes"
+    assert selector_problem(fits + " ") == "too long: found 10241 bytes, expected at most 10240"
     nested = "true"
     for index in range(7):
         nested = f"lists.range(10).all(x{index}, {nested})"
-    assert selector_problem(nested) == "too complex, exceeds cost limit"
+    assert selector_problem(nested).startswith("too complex, exceeds cost limit: its cost may be ")
+    endless = selector_problem("device.attributes['a'].x.all(y, y.z.all(w, w))")
+    assert endless.startswith("too complex, exceeds cost limit: its cost has no bound known beforehand")
 
 
 def test_defaults_are_those_of_the_api_server() -> None:
