@@ -9,7 +9,7 @@ from karpenter_linode.controllers.effects import Done
 from karpenter_linode.controllers.reconciler import Reconciler
 from karpenter_linode.model.core import Node, Pod
 from karpenter_linode.scheduling.pods import is_provisionable
-from karpenter_linode.scheduling.taints import DISRUPTED
+from karpenter_linode.scheduling.taints import DISRUPTED, carries
 
 if TYPE_CHECKING:
     from karpenter_linode.controllers.batcher import Batcher
@@ -51,15 +51,11 @@ class NodeTrigger(Reconciler):
     async def reconcile(self, key: str) -> Done | None:
         """Trigger while the node carries the taint."""
         node = self._runtime.state.get(Node, key)
-        if node is None or not _is_leaving(node):
+        if node is None or not carries(node.spec.taints, DISRUPTED):
             return None
         self._batcher.trigger(node.uid)
         return Done(requeue=_AGAIN)
 
     def _on_node(self, change: Change) -> None:
-        if change.new is not None and _is_leaving(change.new):
+        if change.new is not None and carries(change.new.spec.taints, DISRUPTED):
             self.queue.add(change.object.name)
-
-
-def _is_leaving(node: Node) -> bool:
-    return any((taint.key, taint.effect) == (DISRUPTED.key, DISRUPTED.effect) for taint in node.spec.taints)

@@ -13,7 +13,7 @@ from karpenter_linode.lifecycle.patches import object_patch, status_patch
 from karpenter_linode.lifecycle.step import NODE_CLAIMS_DISRUPTED, PODS_DISRUPTION_INITIATED, disruption_labels
 from karpenter_linode.model.condition_types import DISRUPTION_REASON
 from karpenter_linode.model.karpenter import NodeClaim
-from karpenter_linode.scheduling.taints import DISRUPTED
+from karpenter_linode.scheduling.taints import DISRUPTED, carries
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,9 +27,8 @@ def mark_disrupted(node: Node, claim: NodeClaim, reason: str, now: datetime) -> 
     kept = tuple(taint for taint in node.spec.taints if taint.key != DISRUPTED.key)
     tainted = replace(node, spec=replace(node.spec, taints=(*kept, DISRUPTED)))
     conditions = of_node_claim(claim, now).set_true(DISRUPTION_REASON, reason, reason)
-    already = any((taint.key, taint.effect) == (DISRUPTED.key, DISRUPTED.effect) for taint in node.spec.taints)
     return [
-        *(() if already else object_patch(node, tainted, locked=True)),
+        *(() if carries(node.spec.taints, DISRUPTED) else object_patch(node, tainted, locked=True)),
         *status_patch(claim, with_conditions(claim, conditions)),
     ]
 

@@ -95,7 +95,10 @@ def _expected_devices(claim: NodeClaim, driver: str) -> int:
 
 
 def complete_drivers(slices: Iterable[ResourceSlice]) -> dict[str, int]:
-    """Devices in complete pools, by driver. A pool is complete when every slice of its newest generation is there."""
+    """Devices in complete pools, by driver. A pool is complete when every slice of its newest generation is there.
+
+    Slices that disagree on how many there are leave it incomplete, as they do for an allocation (``dra.pools``).
+    """
     pools: dict[tuple[str, str], list[ResourceSlice]] = {}
     for item in slices:
         newest = pools.setdefault((item.spec.driver, item.spec.pool.name), [])
@@ -105,6 +108,6 @@ def complete_drivers(slices: Iterable[ResourceSlice]) -> dict[str, int]:
             newest.append(item)
     complete: dict[str, int] = {}
     for (driver, _), newest in sorted(pools.items()):
-        if len(newest) == newest[-1].spec.pool.resource_slice_count:
+        if {item.spec.pool.resource_slice_count for item in newest} == {len(newest)}:
             complete[driver] = complete.get(driver, 0) + sum(len(item.spec.devices) for item in newest)
     return complete

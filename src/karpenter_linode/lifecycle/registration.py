@@ -14,7 +14,7 @@ from karpenter_linode.model import labels
 from karpenter_linode.model.condition_types import REGISTERED
 from karpenter_linode.model.karpenter import NodeClaim
 from karpenter_linode.model.meta import OwnerReference
-from karpenter_linode.scheduling.taints import UNREGISTERED, merge, without
+from karpenter_linode.scheduling.taints import UNREGISTERED, carries, merge, without
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -81,8 +81,7 @@ def _owned(node: Node, claim: NodeClaim) -> tuple[OwnerReference, ...]:
 
 
 def _taint_warning(claim: NodeClaim, node: Node) -> tuple[Effect, ...]:
-    tainted = any((item.key, item.effect) == (UNREGISTERED.key, UNREGISTERED.effect) for item in node.spec.taints)
-    if tainted or labels.REGISTERED in node.metadata.labels:
+    if carries(node.spec.taints, UNREGISTERED) or labels.REGISTERED in node.metadata.labels:
         return ()
     error = "missing taint prevents registration-related race conditions on Karpenter-managed nodes"
     fields = {"NodeClaim": claim.name, "Node": node.name, "taint": labels.UNREGISTERED_TAINT, "error": error}

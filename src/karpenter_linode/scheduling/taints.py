@@ -59,6 +59,11 @@ def refusal(taints: Iterable[Taint]) -> str:
     return "; ".join(f"did not tolerate taint (taint={taint})" for taint in taints)
 
 
+def carries(taints: Iterable[Taint], wanted: Taint) -> bool:
+    """Whether a taint of that key and effect is among them, whatever its value."""
+    return any((taint.key, taint.effect) == (wanted.key, wanted.effect) for taint in taints)
+
+
 def merge(taints: Sequence[Taint], more: Iterable[Taint]) -> tuple[Taint, ...]:
     """``taints`` and those of ``more`` whose key and effect are not there yet."""
     merged = list(taints)

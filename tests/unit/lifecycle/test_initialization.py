@@ -119,6 +119,11 @@ class TestDriverGate:
         old, new = slice_("old", generation=1, count=2), slice_("new", generation=2, count=2)
         assert gate(claim(REGISTERED, **WITH_ID, **ASKS_FOR_GPU), ready(), old, new)[1] == "DRADriverPoolsNotPublished"
 
+    def test_slices_that_disagree_on_their_number_are_no_pool_in_any_order(self, slice_: Any) -> None:
+        first, second = slice_(count=2), slice_(name="b", count=1)
+        assert complete_drivers([first, second]) == {}
+        assert complete_drivers([second, first]) == {}
+
     def test_a_count_of_zero_is_no_pool(self, slice_: Any) -> None:
         assert complete_drivers([slice_(count=0)]) == {}
 
