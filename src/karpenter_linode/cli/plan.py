@@ -16,12 +16,13 @@ from karpenter_linode.cli.offline import Offline, pose
 from karpenter_linode.cli.output import note, print_data, print_lines, progress, warn
 from karpenter_linode.cluster.pending import NOT_FOR_KARPENTER
 from karpenter_linode.dra.claims import has_dra_requirements
-from karpenter_linode.explain import solution_data, solution_lines, with_rejected
+from karpenter_linode.explain import solution_data, solution_lines
 from karpenter_linode.linode.tables import bundled_types
 from karpenter_linode.model import codec
 from karpenter_linode.operator.options import Options
 from karpenter_linode.scheduling.pods import DRA_SKIPPED_LOG
 from karpenter_linode.scheduling.problem import PodRef, Problem, Solution, Unplaced
+from karpenter_linode.scheduling.rejected import with_rejected
 from karpenter_linode.scheduling.solver import DRA_IGNORED_CODE, solve
 
 if TYPE_CHECKING:

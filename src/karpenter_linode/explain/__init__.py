@@ -4,9 +4,8 @@ Belongs here: wording, order and layout. Does not belong here: any rule that dec
 kind; whoever prints them chooses the colours).
 """
 
-from karpenter_linode.explain.alternatives import with_rejected
 from karpenter_linode.explain.reasons import reason_data, reason_lines
 from karpenter_linode.explain.solution import solution_data, solution_lines
 from karpenter_linode.explain.text import Line, money, table
 
-__all__ = ["Line", "money", "reason_data", "reason_lines", "solution_data", "solution_lines", "table", "with_rejected"]
+__all__ = ["Line", "money", "reason_data", "reason_lines", "solution_data", "solution_lines", "table"]
