@@ -31,7 +31,7 @@ _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
     help="Port to listen on; 0 picks a free one.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides ids and delays.")
-@click.option("--token", default="", help="The only token that is let in.  [default: any]")
+@click.option("--token", default="", help="The only token that is let in; without it every token is.")
 @click.option("--rate-limits", is_flag=True, help="Refuse calls beyond Linode's documented rate limits with 429.")
 def command(*, host: str, port: int, seed: int, token: str, rate_limits: bool) -> int:
     """Serve an emulated Linode API over HTTP until interrupted.
@@ -44,6 +44,8 @@ def command(*, host: str, port: int, seed: int, token: str, rate_limits: bool) -
       karpenter-linode emulator --port 8480
       export LINODE_CLI_TOKEN=any LINODE_CLI_API_HOST=127.0.0.1:8480 LINODE_CLI_API_SCHEME=http
       linode-cli linodes types --class gpu --json
+
+    LKE cluster 561146 (simulated, us-ord) is there from the start, without node pools.
     """  # noqa: D301 - \b is click's mark for "do not rewrap"
     try:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from karpenter_linode.explain.reasons import reason_lines
-from karpenter_linode.explain.text import Line, counted, money, names, table
+from karpenter_linode.explain.reasons import reason_data, reason_lines
+from karpenter_linode.explain.text import Line, counted, dollars, money, names, table
 from karpenter_linode.model import codec
 
 if TYPE_CHECKING:
@@ -33,8 +33,17 @@ def outcome_lines(outcome: Outcome, *, story: bool) -> list[Line]:
 
 
 def outcome_data(outcome: Outcome) -> dict[str, Any]:
-    """A run for machines."""
+    """A run for machines: the members of the Outcome, with amounts of money as decimal dollars in text."""
     data: dict[str, Any] = codec.to_plain(outcome)
+    reasons = {item.pod: item.reason for item in outcome.unplaced}
+    data["cost"] = dollars(data.pop("nanoDollars", 0))
+    for claim in data.get("nodeClaims", ()):
+        if "price" in claim:
+            claim["pricePerHour"] = dollars(claim.pop("price"))
+    for line in (*data.get("bill", ()), *data.get("left", ())):
+        line["cost"] = dollars(line.pop("nanoDollars", 0))
+    for item in data.get("unplaced", ()):
+        item["reason"] = reason_data(reasons[item["pod"]])
     return {"apiVersion": "karpenter-linode/v1", "kind": "Simulation", "succeeded": succeeded(outcome)} | data
 
 
@@ -155,6 +164,6 @@ def _verdict(outcome: Outcome) -> Line:
 
 
 def _clock(seconds: float) -> str:
-    hours, rest = divmod(round(seconds), _HOUR)
+    hours, rest = divmod(int(seconds), _HOUR)  # begun seconds do not count, as in the times that Kubernetes writes
     minutes, rest = divmod(rest, _MINUTE)
     return f"{hours}:{minutes:02d}:{rest:02d}"

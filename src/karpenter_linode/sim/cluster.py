@@ -209,8 +209,10 @@ class EmbeddedCluster:
     def delete(self, api_version: str, kind: str, name: str, namespace: str = "default") -> None:
         """As ``kubectl delete``. Raises NotFoundError."""
         served = served_type(api_version, kind)
-        self.journal.step("user", f"{kind} {name}", "Deleted")
-        self.store.delete(served, name, namespace if served.namespaced else "")
+        within = namespace if served.namespaced else ""
+        found = self.store.get(served, name, within)
+        self.journal.step("user", f"{kind} {found.key}", "Deleted")
+        self.store.delete(served, name, within)
 
     def _apply(self, manifest: Mapping[str, Any]) -> Stored:
         served = served_type(str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))

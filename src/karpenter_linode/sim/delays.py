@@ -7,7 +7,7 @@ from msgspec import Struct
 Range = tuple[float, float]
 
 
-class SimDelays(Struct, frozen=True, rename="camel", omit_defaults=True):
+class SimDelays(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
     """Delays of the embedded cluster; those of the cloud (create, boot) belong to the Linode emulator.
 
     Args:

@@ -64,7 +64,7 @@ _QUADRO_MEMORY: Final = "24Gi"
 Publishing = Literal["complete", "parts", "regenerated", "never"]
 
 
-class DriverBehaviour(Struct, frozen=True, rename="camel", omit_defaults=True):
+class DriverBehaviour(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
     """How the driver behaves.
 
     Args:

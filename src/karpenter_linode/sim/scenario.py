@@ -18,7 +18,7 @@ Reading files is the caller's business; this module turns plain data into a ``Sc
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -36,10 +36,23 @@ if TYPE_CHECKING:
     from karpenter_linode.sim.cluster import EmbeddedCluster
 
 Manifest = dict[str, Any]
+FOREVER: Final = "forever"
 
 
 class ScenarioError(ValueError):
-    """A scenario cannot be understood. The message names the scenario, the place in it, and what was expected."""
+    """A scenario cannot be understood. The message names the scenario, the place in it, and what was expected.
+
+    Args:
+        source: name of the scenario.
+        path: where in it, as keys and indices.
+        message: what was found and expected.
+    """
+
+    def __init__(self, source: str, path: tuple[str | int, ...], message: str) -> None:
+        place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+        super().__init__(": ".join(part for part in (source, place, message) if part))
+        self.path = path
+        self.message = message
 
 
 class ObjectName(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
@@ -77,7 +90,7 @@ class Scenario(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_u
 
     Args:
         duration: when the run ends at the latest, as a Go duration.
-        pod_runtime: how long pods run that do not say, as a Go duration; None for ever.
+        pod_runtime: how long pods run that do not say, as a Go duration, or ``forever``.
         delays: how long things take in the cluster.
         linode_delays: how long things take at Linode.
         driver: how the DRA driver behaves.
@@ -85,7 +98,7 @@ class Scenario(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_u
     """
 
     duration: str = "2h"
-    pod_runtime: str | None = "1h"
+    pod_runtime: str = "1h"
     delays: SimDelays = SimDelays()
     linode_delays: LinodeDelays = LinodeDelays()
     driver: DriverBehaviour = DriverBehaviour()
@@ -99,7 +112,7 @@ class Scenario(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_u
     @property
     def runtime(self) -> timedelta | None:
         """How long pods run that do not say; None for ever."""
-        return None if self.pod_runtime is None else parse_duration(self.pod_runtime)
+        return None if self.pod_runtime == FOREVER else parse_duration(self.pod_runtime)
 
     @property
     def ordered(self) -> list[Step]:
@@ -121,17 +134,17 @@ def parse_scenario(plain: Any, source: str, read: Callable[[str], Sequence[Manif
     try:
         scenario = codec.convert(plain or {}, Scenario)
     except codec.DecodeError as error:
-        raise ScenarioError(f"{source}: {error}") from None
-    for text, place in ((scenario.duration, "duration"), (scenario.pod_runtime, "podRuntime")):
-        if text is not None:
-            _check_duration(text, f"{source}: {place}")
+        raise ScenarioError(source, (), str(error)) from error
+    for text, name in ((scenario.duration, "duration"), (scenario.pod_runtime, "podRuntime")):
+        if text != FOREVER or name == "duration":
+            _check_duration(text, source, (name,))
     steps = []
     for index, step in enumerate(scenario.steps):
-        place = f"{source}: steps[{index}]"
-        _check_duration(step.at, f"{place}.at")
+        _check_duration(step.at, source, ("steps", index, "at"))
         if sum((bool(step.apply), step.delete is not None, step.fault is not None)) != 1:
-            raise ScenarioError(f"{place}: exactly one of apply, delete and fault is expected")
-        steps.append(Step(step.at, _resolved(step.apply, place, read), step.delete, step.fault))
+            raise ScenarioError(source, ("steps", index), "exactly one of apply, delete and fault is expected")
+        apply = _resolved(step.apply, source, ("steps", index, "apply"), read)
+        steps.append(Step(step.at, apply, step.delete, step.fault))
     return Scenario(
         scenario.duration,
         scenario.pod_runtime,
@@ -165,25 +178,29 @@ def _take(cluster: EmbeddedCluster, step: Step) -> None:
         play_fault(cluster, step.fault)
 
 
-def _check_duration(text: str, place: str) -> None:
+def _check_duration(text: str, source: str, path: tuple[str | int, ...]) -> None:
     try:
         duration = parse_duration(text)
     except DurationError as error:
-        raise ScenarioError(f"{place}: {error}") from None
+        raise ScenarioError(source, path, str(error)) from None
     if duration < timedelta():
-        raise ScenarioError(f"{place}: {text!r} lies in the past; expected a duration of at least 0s")
+        raise ScenarioError(source, path, f"{text!r} lies in the past; expected a duration of at least 0s")
 
 
 def _resolved(
-    items: Sequence[str | Mapping[str, Any]], place: str, read: Callable[[str], Sequence[Manifest]] | None
+    items: Sequence[str | Mapping[str, Any]],
+    source: str,
+    path: tuple[str | int, ...],
+    read: Callable[[str], Sequence[Manifest]] | None,
 ) -> tuple[Manifest, ...]:
     """Manifests, with those of named files in place of the names."""
     manifests: list[Manifest] = []
-    for item in items:
+    for index, item in enumerate(items):
         if not isinstance(item, str):
             manifests.append(dict(item))
         elif read is None:
-            raise ScenarioError(f"{place}.apply: cannot read the file {item!r} here; expected a manifest")
+            message = f"cannot read the file {item!r} here; expected a manifest"
+            raise ScenarioError(source, (*path, index), message)
         else:
             manifests += read(item)
     return tuple(manifests)

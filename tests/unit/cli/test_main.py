@@ -56,6 +56,11 @@ def test_every_command_has_help_that_teaches(command: Command, name: str) -> Non
         assert "Examples:" in result.out
 
 
+def test_the_version_is_printed_by_a_command_and_by_an_option(command: Command) -> None:
+    assert command("--version") == command("version")
+    assert command("--version").out.startswith("karpenter-linode ")
+
+
 def test_without_arguments_help_is_shown(command: Command) -> None:
     result = command()
     assert result.code == 2

@@ -28,7 +28,7 @@ spec:
     ("plan", "message"),
     [
         ("g2-gpu-rtx4000a1-ss", "but there is no plan of that name; is 'g2-gpu-rtx4000a1-s' meant?"),
-        ("g1-nanode-1", "no node is built from it: plan g1-nanode-1"),
+        ("g6-nanode-1", "no node is built from it: plan g6-nanode-1: Nanodes can't be LKE nodes"),
         ("g3-gpu-rtxpro6000-blackwell-1", "is not available in region us-ord"),
     ],
 )

@@ -21,13 +21,14 @@ def test_the_example_ends_with_a_finished_pod_and_nothing_billed(command: Comman
     assert data["quiet"] is True
     assert [(pod["pod"], pod["phase"]) for pod in data["pods"]] == [("default/gpu-job", "Succeeded")]
     (claim,) = data["nodeClaims"]
-    assert (claim["instanceType"], claim["price"]) == ("g2-gpu-rtx4000a1-s", 520_000_000)
+    assert (claim["instanceType"], claim["pricePerHour"]) == ("g2-gpu-rtx4000a1-s", "0.52")
     assert claim["deleted"] > claim["initialized"]
     (device,) = data["devices"]
     assert device["device"] == "gpu-0"
     assert device["pods"] == ["default/gpu-job"]
     assert "left" not in data, "an empty list is left out"
-    assert data["nanoDollars"] == 2 * 520_000_000, "the pod runs for an hour, and started hours count"
+    assert data["cost"] == "1.04", "the pod runs for an hour, and started hours count"
+    assert [line["cost"] for line in data["bill"]] == ["1.04"]
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(command: Command) -> None:
@@ -100,3 +101,72 @@ def test_bad_usage_ends_with_two(command: Command, arguments: tuple[str, ...], m
     result = command("simulate", *arguments)
     assert result.code == 2
     assert message in result.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("podRuntim: 3m\n", ":1:1: document 1, podRuntim: unknown field; is 'podRuntime' meant?"),
+        (
+            "steps:\n  - fault: {kind: linode-soldout, plan: x}\n",
+            (
+                ":2:19: document 1, steps[0].fault.kind: found 'linode-soldout', but there is no fault of that kind; "
+                "is 'linode-sold-out' meant?"
+            ),
+        ),
+        (
+            "steps:\n  - fault: {kind: node-stop, nod: x, node: y}\n",
+            ":2:30: document 1, steps[0].fault.nod: unknown field; is 'node' meant?",
+        ),
+        (
+            "steps:\n  - at: 1m\n    delete: {apiVersion: v1, kind: Pod, nam: x, name: y}\n",
+            ":3:41: document 1, steps[0].delete.nam: unknown field; is 'name' meant?",
+        ),
+        (
+            "steps:\n  - fault: {kind: linode-sold-out, plan: g6-dedicated-44, region: us-ord}\n",
+            (
+                ":2:42: document 1, steps[0].fault.plan: found 'g6-dedicated-44', but there is no plan of that name; "
+                "is 'g6-dedicated-4' meant?"
+            ),
+        ),
+        ("steps:\n  - at: soon\n    apply: [x.yaml]\n", ":2:9: document 1, steps[0].at: 'soon' is not a duration"),
+        ("driver: {lateSecond: 1}\n", ":1:10: document 1, driver.lateSecond: unknown field; is 'lateSeconds' meant?"),
+    ],
+)
+def test_a_mistake_in_a_scenario_is_found_where_it_stands(
+    command: Command, tmp_path: Path, text: str, message: str
+) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(text)
+    result = command("simulate", "examples/one-gpu", "--scenario", str(file))
+    assert result.code == 2
+    assert f"error: {file}{message}" in result.err
+
+
+def test_pods_of_a_scenario_run_as_long_as_without_one_unless_it_says_so(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text("steps: []\n")
+    plain = command("simulate", "examples/one-gpu", "-o", "json").data
+    assert command("simulate", "examples/one-gpu", "--scenario", str(file), "-o", "json").data == plain
+    file.write_text("podRuntime: forever\n")
+    endless = command("simulate", "examples/one-gpu", "--scenario", str(file), "--duration", "90m", "-o", "json").data
+    assert endless["pods"][0]["phase"] == "Running"
+
+
+def test_what_is_not_there_is_not_told_to_be_deleted(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text("podRuntime: 1m\nsteps: [{at: 30s, delete: {apiVersion: v1, kind: Pod, name: nope}}]\n")
+    told = [
+        line
+        for line in command("simulate", "examples/one-gpu", "--scenario", str(file)).out.splitlines()
+        if "nope" in line
+    ]
+    assert len(told) == 1
+    assert 'Not deleted: pods "nope" not found' in told[0]
+
+
+def test_story_and_tables_tell_the_same_times(command: Command) -> None:
+    out = command("simulate", "examples/one-gpu", "--seed", "7").out
+    (created,) = [line for line in out.splitlines() if "created nodeclaim" in line]
+    (row,) = [line for line in out.splitlines() if line.startswith("gpu-") and "$0.52" in line]
+    assert created.split()[0] == row.split()[3]

@@ -52,7 +52,7 @@ def test_a_scenario_is_read() -> None:
         ({"steps": [{"at": "1m"}]}, r"steps\[0\]: exactly one of apply, delete and fault"),
         ({"steps": [{"at": "x", "apply": [MAP]}]}, r"steps\[0\]\.at: 'x' is not a duration"),
         ({"steps": [{"at": "-1m", "apply": [MAP]}]}, r"steps\[0\]\.at: '-1m' lies in the past"),
-        ({"steps": [{"apply": ["file.yaml"]}]}, r"steps\[0\]\.apply: cannot read the file 'file\.yaml'"),
+        ({"steps": [{"apply": ["file.yaml"]}]}, r"steps\[0\]\.apply\[0\]: cannot read the file 'file\.yaml'"),
         ({"steps": [{"fault": {"kind": "meteor"}}]}, r"s\.yaml: .*meteor"),
         (
             {"steps": [{"fault": {"kind": "linode-calls", "method": "GET", "path": "/lke/("}}]},
