@@ -13,6 +13,7 @@ from karpenter_linode.lifecycle.patches import object_patch, status_patch
 from karpenter_linode.lifecycle.timing import NOW
 from karpenter_linode.model import labels
 from karpenter_linode.model.condition_types import VALIDATION_SUCCEEDED
+from karpenter_linode.model.linode import MAX_TAG, MIN_TAG
 from karpenter_linode.model.wording import few
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ _RESERVED_TAGS: Final = (
     "nodepool",
 )
 _RESERVED_TAG_PREFIX: Final = "kubernetes.io/cluster/"
-_MAX_TAG: Final = 50
 
 
 def reconcile_node_class(node_class: LinodeNodeClass, view: View, now: datetime) -> list[Effect]:
@@ -60,8 +60,8 @@ def tag_error(tags: Iterable[str]) -> str | None:
     reserved = [tag for tag in tags if _is_reserved(tag)]
     if reserved:
         return f"tags use keys that the provider manages: {', '.join(map(repr, reserved))}"
-    long = [tag for tag in tags if len(tag) > _MAX_TAG]
-    return f"tags are longer than {_MAX_TAG} characters: {', '.join(map(repr, long))}" if long else None
+    misfits = [tag for tag in tags if not MIN_TAG <= len(tag) <= MAX_TAG]
+    return f"tags must have {MIN_TAG} to {MAX_TAG} characters: {', '.join(map(repr, misfits))}" if misfits else None
 
 
 def _is_reserved(tag: str) -> bool:

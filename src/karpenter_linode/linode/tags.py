@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from karpenter_linode.model import labels
+from karpenter_linode.model.linode import MAX_TAG, MIN_TAG
 from karpenter_linode.model.reason import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-MIN_TAG: Final = 3
-MAX_TAG: Final = 50
 CLUSTER_NAME: Final = "lke-cluster-name"
 TEMPLATE_HASH: Final = "karpenter.k8s.linode/template-hash"
 MANAGED: Final = f"{labels.LINODE_LKE_MANAGED}=true"

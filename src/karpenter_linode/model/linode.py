@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Final
 
 from msgspec import Struct, field
+
+MIN_TAG: Final = 3
+MAX_TAG: Final = 50
+"""Characters of a tag (spec/linode-provider.md 7.6)."""
 
 
 class Price(Struct, frozen=True, gc=False):

@@ -198,14 +198,15 @@ def test_a_class_gets_its_finalizer_then_becomes_ready(node_class: Any, cluster:
         (["karpenter.sh/nodepool=x"], "'karpenter.sh/nodepool=x'"),
         (["Name=x", "plain"], "'Name=x'"),
         (["kubernetes.io/cluster/mine=owned"], "kubernetes.io/cluster/mine=owned"),
-        (["x" * 51], "longer than 50"),
+        (["x" * 51], "3 to 50 characters"),
+        (["ab"], "3 to 50 characters: 'ab'"),
     ],
 )
-def test_reserved_and_long_tags_are_refused_by_name(tags: list[str], part: str) -> None:
+def test_reserved_long_and_short_tags_are_refused_by_name(tags: list[str], part: str) -> None:
     assert part in (tag_error(tags) or "")
 
 
-@pytest.mark.parametrize("tag", ["env=prod", "env:prod", "plain", "Name", "=x", "Name="])
+@pytest.mark.parametrize("tag", ["env=prod", "env:prod", "plain", "Name", "=xy", "Name="])
 def test_other_tags_pass(tag: str) -> None:
     assert tag_error([tag]) is None
 
