@@ -92,7 +92,7 @@ class ControllerProcess:
                 server.start()
             return await self._connected(stop)
         except (CheckError, ConnectionConfigError, ListenError) as error:
-            self._logger.error("refusing to start", error=str(error))
+            self._logger.error("refusing to start", error=str(error))  # noqa: TRY400 - one clear line, no stack
             return EXIT_FAILED
         finally:
             await asyncio.gather(*(server.stop() for server in servers))
@@ -167,7 +167,7 @@ class ControllerProcess:
             )
             await self._work(provider, self._api, self._events, elector, gate)
         except LeaseLostError as error:
-            self._logger.error("leader election lost", error=str(error))
+            self._logger.error("leader election lost", error=str(error))  # noqa: TRY400 - one clear line, no stack
             return EXIT_FAILED
         finally:
             if provider is not None:

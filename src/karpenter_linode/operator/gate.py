@@ -34,9 +34,9 @@ class WriteGate:
 
     def enter(self, request: httpx2.Request) -> None:
         """Begin a write. Raises ConnectError, as nothing was sent."""
+        if self._shut:
+            raise httpx2.ConnectError("this process is ending; nothing more is written", request=request)
         try:
-            if self._shut:
-                raise KubeError("this process is ending; nothing more is written")
             if self._check is not None:
                 self._check()
         except KubeError as error:

@@ -1,0 +1,182 @@
+"""A control plane with our CRDs, the Linode emulator, played nodes and the controller process, for one test."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import yaml
+from kube_api import KubeApi, wait_for
+from linode_emulator import LinodeEmulator
+from played_nodes import PlayedNodes
+from server_process import ServerProcess
+
+if TYPE_CHECKING:
+    from controlplane import ControlPlane
+
+Object = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+CRDS = ROOT / "charts" / "karpenter-crd" / "templates"
+CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+POOLS = "/apis/karpenter.sh/v1/nodepools"
+CLASSES = "/apis/karpenter.k8s.linode/v1alpha1/linodenodeclasses"
+DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
+DRA_OFF = {"IGNORE_DRA_REQUESTS": "true"}
+_PATHS = {
+    "DeviceClass": DEVICE_CLASSES,
+    "LinodeNodeClass": CLASSES,
+    "NodePool": POOLS,
+    "Pod": "/api/v1/namespaces/{namespace}/pods",
+    "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims",
+    "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaimtemplates",
+}
+
+
+class KarpenterWorld:
+    """A context manager; inside, one controller leads and nothing is applied yet. It leaves the cluster empty."""
+
+    def __init__(self, control_plane: ControlPlane, directory: Path, environment: dict[str, str] | None = None) -> None:
+        self.control_plane, self.directory = control_plane, directory
+        self.environment = environment or {}
+        self.controllers: list[ServerProcess] = []
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def _start(self) -> None:
+        client = self._stack.enter_context(self.control_plane.http_client())
+        self.client, self.api = client, KubeApi(client)
+        install_crds(self.api)
+        for path in (CLAIMS, POOLS, CLASSES):  # a new kind's storage starts later than the kind
+            wait_for(f"{path} to be served", lambda path=path: client.get(path).is_success)
+        created = self.api.create("/api/v1/namespaces", {"metadata": {"generateName": "e2e-"}})
+        self.namespace = created["metadata"]["name"]
+        account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
+        wait_for("the service account", lambda: self.api.find(account))
+        self.cloud = self._stack.enter_context(LinodeEmulator())
+        nodes_client = self._stack.enter_context(self.control_plane.http_client())
+        self.nodes = self._stack.enter_context(PlayedNodes(nodes_client, self.cloud))
+        self.start_controller()
+
+    def __exit__(self, *_: object) -> None:
+        for controller in self.controllers:
+            controller.kill()
+        self._clean()
+        self._stack.close()
+
+    # What the test does
+
+    def start_controller(self, **environment: str) -> ServerProcess:
+        """One more controller process."""
+        number = len(self.controllers)
+        settings = {
+            "KUBECONFIG": str(self.control_plane.kubeconfig),
+            "LINODE_URL": self.cloud.url,
+            "LINODE_TOKEN": "any",
+            "CLUSTER_NAME": self.cloud.cluster_name,
+            "IGNORE_DRA_REQUESTS": "false",
+            "METRICS_PORT": "0",
+            "HEALTH_PROBE_PORT": "0",
+            "LEADER_ELECTION_NAMESPACE": self.namespace,
+            "LOG_LEVEL": "debug",
+            **self.environment,
+            **environment,
+        }
+        assignments = [f"{key}={value}" for key, value in settings.items()]
+        program = [sys.executable, "-m", "karpenter_linode.cli", "controller"]
+        log = self.directory / f"controller-{number}.log"
+        controller = ServerProcess(f"controller {number}", ["/usr/bin/env", *assignments, *program], log)
+        controller.start()
+        self.controllers.append(controller)
+        return controller
+
+    def apply(self, *manifests: Object) -> None:
+        """Creates objects, namespaced ones in the test's namespace."""
+        for manifest in manifests:
+            path = _PATHS[manifest["kind"]].format(namespace=self.namespace)
+            if self.api.find(f"{path}/{manifest['metadata']['name']}") is None:
+                self.api.create(path, manifest)
+
+    def pod(self, name: str) -> Object:
+        """A pod of the test's namespace."""
+        return self.api.get(f"/api/v1/namespaces/{self.namespace}/pods/{name}")
+
+    def claims(self) -> list[Object]:
+        """All NodeClaims."""
+        return list(self.api.get(CLAIMS)["items"])
+
+    def wait(self, what: str, probe: Any, seconds: float = 60.0) -> Any:
+        """As `wait_for`, and shows what went on where it does not come."""
+        try:
+            return wait_for(what, lambda: probe() or None, seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.report()}") from None
+
+    def log(self, number: int = 0) -> list[Object]:
+        """The log lines of a controller."""
+        text = (self.directory / f"controller-{number}.log").read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+    def events(self, reason: str) -> list[Object]:
+        """The events with that reason in the test's namespace and the default one."""
+        namespaces = (self.namespace, "default")
+        items = [item for name in namespaces for item in self.api.get(f"/api/v1/namespaces/{name}/events")["items"]]
+        return [item for item in items if item["reason"] == reason]
+
+    def report(self) -> str:
+        """What went on, for a failed test."""
+        logs = [controller.log_tail() for controller in self.controllers]
+        claims = [json.dumps(claim.get("status", {}).get("conditions")) for claim in self.claims()]
+        return "\n".join([*logs, "played:", *self.nodes.story, *self.nodes.problems[-5:], "NodeClaims:", *claims])
+
+    def _clean(self) -> None:
+        """Takes away what the test left, finalizers or not."""
+        self.client.delete(f"/api/v1/namespaces/{self.namespace}/pods", params={"gracePeriodSeconds": "0"})
+        for path in (POOLS, CLAIMS, CLASSES, "/api/v1/nodes", DEVICE_CLASSES):
+            for item in self.api.get(path)["items"]:
+                one = f"{path}/{item['metadata']['name']}"
+                self.client.delete(one)
+                free = {"metadata": {"finalizers": None}}
+                headers = {"Content-Type": "application/merge-patch+json"}
+                self.client.patch(one, content=json.dumps(free), headers=headers)
+        self.client.delete(f"/api/v1/namespaces/{self.namespace}")
+
+
+def install_crds(api: KubeApi) -> None:
+    """Creates our CRDs where they are missing, and waits until they are served."""
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    for file in sorted(CRDS.glob("*.yaml")):
+        for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+            name = document["metadata"]["name"]
+            if api.find(f"{path}/{name}") is None:
+                api.create(path, document)
+            wait_for(f"{name} to be served", lambda name=name: _established(api.get(f"{path}/{name}")))
+
+
+def _established(crd: Object) -> bool:
+    conditions = crd.get("status", {}).get("conditions") or []
+    return any((item["type"], item["status"]) == ("Established", "True") for item in conditions)
+
+
+def example(name: str) -> dict[str, Object]:
+    """The manifests of an example, by kind (the last of each)."""
+    found = {}
+    for file in sorted((ROOT / "examples" / name).glob("*.yaml")):
+        for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+            found[document["kind"]] = document
+    return found
+
+
+def is_true(obj: Object, condition: str) -> bool:
+    """Whether a status condition holds."""
+    conditions = obj.get("status", {}).get("conditions", [])
+    return any((item["type"], item["status"]) == (condition, "True") for item in conditions)
