@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from karpenter_linode.catalog.predict import MAX_GPUS
 from karpenter_linode.model.instance_type import NANO_DOLLARS
 from karpenter_linode.model.reason import Reason
 
@@ -63,6 +64,8 @@ def refuse_plan(plan: LinodeType, region: str, tier: str, exceptions: PlanFilter
         return _refusal(plan, "plan-price", f"plan {plan.id} has no hourly price in region {region}")
     if plan.vcpus <= 0 or plan.memory <= 0:
         return _refusal(plan, "plan-size", f"plan {plan.id} reports {plan.vcpus} vCPUs and {plan.memory} MiB of memory")
+    if not 0 <= plan.gpus <= MAX_GPUS:
+        return _refusal(plan, "plan-size", f"plan {plan.id} reports {plan.gpus} GPUs, expected 0 to {MAX_GPUS}")
     if plan.id in exceptions.deny:
         return _refusal(plan, "plan-denied", f"plan {plan.id} is on the deny list")
     if plan.id in exceptions.allow:

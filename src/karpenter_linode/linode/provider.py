@@ -166,9 +166,14 @@ class LinodeCloudProvider:
         """All plans for a pool, unavailable ones included, ordered by name.
 
         Raises:
-            CloudError: the NodeClass is missing, or no plan is known.
+            CloudError: the NodeClass is missing or cannot be read, or no plan is known.
         """
-        return await self._plans.instance_types(await self._node_classes.of_node_pool(node_pool))
+        node_class = await self._node_classes.of_node_pool(node_pool)
+        try:
+            return await self._plans.instance_types(node_class)
+        except ValueError as error:
+            # One NodeClass with a bad amount must not stop the pools of the others.
+            raise CloudError(f"LinodeNodeClass {node_class.name}: spec.kubelet: {error}") from error
 
     async def _resolved_types(self, node_class: LinodeNodeClass) -> tuple[InstanceType, ...]:
         try:

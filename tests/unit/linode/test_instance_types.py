@@ -183,6 +183,15 @@ def test_devices_are_predicted_with_dra_and_the_gpu_resource_disappears() -> Non
     assert labels.GPU_RESOURCE not in item.capacity
 
 
+@pytest.mark.parametrize("gpus", [-1, 129])
+def test_a_plan_with_an_impossible_number_of_gpus_does_not_stop_the_others(gpus: int) -> None:
+    odd = replace(TYPES[0], id="g9-odd", gpus=gpus)
+    (reason,) = refused_plans([odd], US)
+    assert (reason.code, reason.message) == ("plan-size", f"plan g9-odd reports {gpus} GPUs, expected 0 to 128")
+    built = build_instance_types([odd, *TYPES], (), US, ignore_dra_requests=False)
+    assert "g9-odd" not in {item.name for item in built}
+
+
 def test_netint_has_no_devices_and_a_resource_only_on_request() -> None:
     name = "g1-accelerated-netint-vpu-t1u1-s"
     (plain,) = (i for i in build_instance_types(TYPES, (), US, ignore_dra_requests=False) if i.name == name)

@@ -12,6 +12,7 @@ from karpenter_linode.linode.client import NewPool
 from karpenter_linode.linode.discovery import discover_cluster
 from karpenter_linode.linode.http import ClientOptions
 from karpenter_linode.model import labels
+from karpenter_linode.model.karpenter import KubeletConfiguration
 from karpenter_linode.ports import CloudError, InstanceNotFoundError
 from karpenter_linode.sim.linode.world import DEFAULT_CLUSTER
 
@@ -350,6 +351,17 @@ def test_instance_types_of_a_missing_node_class_are_an_error_with_an_event(linod
         with pytest.raises(CloudError, match="not found"):
             await provider.instance_types(lab.node_pool("absent"))
         assert lab.notebook.events[0][:3] == ("pool", "Warning", "FailedResolvingNodeClass")
+
+    linode_story(story)
+
+
+def test_a_node_class_with_an_amount_that_is_none_is_an_error_of_that_class(linode_story: Callable[..., Any]) -> None:
+    async def story(lab: Any) -> Any:
+        lab.add_node_class("broken", kubelet=KubeletConfiguration(system_reserved={"cpu": "lots"}))
+        provider = await lab.provider()
+        with pytest.raises(CloudError, match=r"LinodeNodeClass broken: spec\.kubelet: 'lots' is not a quantity"):
+            await provider.instance_types(lab.node_pool("broken"))
+        assert await provider.instance_types(lab.node_pool())
 
     linode_story(story)
 
