@@ -14,7 +14,7 @@ from karpenter_linode.model.karpenter import NodeClaim
 from karpenter_linode.operator.embedded import EmbeddedWorld
 from karpenter_linode.operator.options import Options
 from karpenter_linode.ports import ConflictError, KubeError
-from karpenter_linode.sim.faults import KubeWatches, play_fault
+from karpenter_linode.sim.faults import KubeCalls, KubeWatches, play_fault
 from karpenter_linode.sim.kube_faults import FaultRule
 from karpenter_linode.sim.loop import run_virtual
 from karpenter_linode.sim.machine_shape import shape_of
@@ -156,3 +156,21 @@ def test_a_plan_that_disappoints_is_not_bought_again_and_again(play: Any) -> Non
     assert [item.pod for item in outcome.unplaced] == ["default/greedy"]
     assert "no instance type has enough resources" in str(outcome.unplaced[0].reason)
     assert len(outcome.bill) <= 2
+
+
+@pytest.mark.parametrize("after_launch", [False, True])
+def test_a_node_that_joined_while_kubernetes_was_away_is_kept(play: Any, after_launch: Any) -> None:
+    async def story(world: EmbeddedWorld) -> None:
+        def reached() -> bool:
+            claims = list(world.cluster.store.all(NodeClaim))
+            return bool(claims) and (not after_launch or bool(claims[0].status.provider_id))
+
+        await world.run_until(reached, 300)
+        play_fault(world.cluster, KubeCalls(status=503, times=FOR_EVER))
+        play_fault(world.cluster, KubeWatches("compact"))
+        await world.clock.sleep(HOUR)
+        world.cluster.faults.rules.clear()
+        await pod_ended(world)
+        await bill_ended(world)
+
+    assert len(play(story).bill) == 1

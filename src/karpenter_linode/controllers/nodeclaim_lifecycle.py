@@ -9,7 +9,7 @@ from karpenter_linode.controllers.cloud_calls import create_instance, delete_ins
 from karpenter_linode.controllers.effects import Done, Executor
 from karpenter_linode.controllers.reconciler import Reconciler
 from karpenter_linode.controllers.timing import Backoff
-from karpenter_linode.lifecycle.effects import CloudCreate, CloudDelete
+from karpenter_linode.lifecycle.effects import CloudCreate, CloudDelete, Delete
 from karpenter_linode.lifecycle.launch import ends_claim
 from karpenter_linode.lifecycle.node_claim import reconcile_node_claim
 from karpenter_linode.model.condition_types import LAUNCHED
@@ -20,6 +20,8 @@ from karpenter_linode.model.meta import is_true
 from karpenter_linode.model.resource import ResourceSlice
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from karpenter_linode.controllers.hub import Change
     from karpenter_linode.controllers.runtime import Runtime
     from karpenter_linode.lifecycle.effects import Effect
@@ -74,10 +76,19 @@ class NodeClaimLifecycle(Reconciler):
         return await self._carry_out(present, launched, gone=gone)
 
     async def _carry_out(self, claim: NodeClaim, launched: LaunchAnswer | None, *, gone: bool | None = None) -> Done:
-        done = await self._executor.carry_out(self._decide(claim, launched, gone=gone))
+        effects = self._decide(claim, launched, gone=gone)
+        if _gives_up_node(claim, effects):
+            await self._look_for_nodes()
+            effects = self._decide(claim, launched, gone=gone)
+        done = await self._executor.carry_out(effects)
         if launched is not None and ends_claim(launched) and not done.conflict:
             self._deleted.add(claim.uid)
         return done
+
+    async def _look_for_nodes(self) -> None:
+        """Ask the API server itself: a watch that says nothing must not cost a node that has joined."""
+        for node in (await self._runtime.kube.list(Node)).items:
+            self._runtime.observe(node)
 
     def _decide(self, claim: NodeClaim, launched: LaunchAnswer | None, *, gone: bool | None = None) -> list[Effect]:
         return reconcile_node_claim(
@@ -114,3 +125,9 @@ class NodeClaimLifecycle(Reconciler):
     def _enqueue_claims_of(self, node: Node) -> None:
         for claim in self._runtime.state.node_claims_of(node.spec.provider_id):
             self.queue.add(claim.name)
+
+
+def _gives_up_node(claim: NodeClaim, effects: Iterable[Effect]) -> bool:
+    return is_true(claim.status.conditions, LAUNCHED) and any(
+        isinstance(effect, Delete) and effect.kind is NodeClaim for effect in effects
+    )

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 def check_liveness(claim: NodeClaim, view: View, settings: LifecycleSettings, now: datetime) -> Step:
     """Delete a NodeClaim that took too long, or come back when it will have.
 
-    Clocks run from the conditions' transition times. A NodePool may set its own limits by annotation: for registration
-    in place of the default, and for initialization, which has none by default.
+    Clocks run from the conditions' transition times; a node has its time to join once its launch is on record, which an
+    API server that was away may have delayed by hours. A NodePool may set its own limits by annotation: for
+    registration in place of the default, and for initialization, which has none by default.
     """
     conditions = of_node_claim(claim, now)
     pool = view.node_pool_of(claim)
@@ -46,7 +47,8 @@ def check_liveness(claim: NodeClaim, view: View, settings: LifecycleSettings, no
         waiting, limit, reason = REGISTERED, allowed, "initialization_timeout"
     else:
         return Step(claim)
-    since = conditions.since(waiting)
+    moments = [moment for kind in (waiting, LAUNCHED) if (moment := conditions.since(kind)) is not None]
+    since = max(moments, default=None)
     left = timedelta(0) if since is None else since + limit - now
     if left > timedelta(0):
         return Step(claim, (Requeue(left),))

@@ -92,3 +92,14 @@ def test_a_claim_expires_by_its_own_age(claim: Any, node: Any, pod: Any, cluster
 )
 def test_never_and_leaving_claims_do_not_expire(claim: Any, cluster: Any, now: Any, changes: Any) -> None:
     assert expire(claim(**changes), cluster(), now + timedelta(days=365)) == []
+
+
+def test_a_node_has_its_time_to_join_from_the_launch_on(claim: Any, cluster: Any, now: Any) -> None:
+    made = claim()
+    written = [
+        *({"type": item.type, "status": item.status} for item in made.status.conditions if item.type != "Launched"),
+        {"type": "Launched", "status": "True", "lastTransitionTime": "2026-01-01T15:00:00Z"},
+    ]
+    late = claim(status={"conditions": written})
+    assert not of(check_liveness(late, cluster(), SETTINGS, now + timedelta(hours=3, minutes=14)).effects, Delete)
+    assert of(check_liveness(late, cluster(), SETTINGS, now + timedelta(hours=3, minutes=15)).effects, Delete)
