@@ -4,7 +4,7 @@ Families:
     mix         Karpenter's own benchmark rebuilt (spec/karpenter-scheduling.md 7): 400 types, five kinds of pods.
     preference  its 4,000 pods with preferences, under both policies.
     problems    problem files in the conformance vectors' form (``--problems``), with Karpenter's own times beside.
-    claims      pods with one GPU claim each.
+    claims      pods with one GPU claim each, over the Linode catalog.
     nodes       1,000 pending pods over 5,000 nodes.
 
 Each row measures the whole way from Problem to Solution in a fresh interpreter state, best of several runs.
@@ -26,6 +26,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from karpenter_linode.linode.instance_types import build_instance_types
+from karpenter_linode.linode.tables import bundled_availability, bundled_types
 from karpenter_linode.model import codec
 from karpenter_linode.model.core import Node, Pod
 from karpenter_linode.model.instance_type import NANO_DOLLARS, InstanceType
@@ -41,6 +43,7 @@ SIZES = (100, 1_000, 2_000, 5_000, 10_000, 20_000)
 CPU = ("100m", "250m", "500m", "1000m", "1500m")
 MEMORY = ("100Mi", "256Mi", "512Mi", "1024Mi", "2048Mi", "4096Mi")
 LABELS = "abcdefg"
+GPU_REGION = "us-ord"
 ZONE, HOSTNAME, CAPACITY_TYPE = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "karpenter.sh/capacity-type"
 # Karpenter v1.13, Solve only, 2 vCPU: seconds (vectors/scheduling-bench/README.md).
 KARPENTER = {
@@ -135,8 +138,10 @@ def preference_problem(pods: int, policy: str) -> Problem:
 
 
 def claims_problem(pods: int) -> Problem:
-    """Pods with a claim for one GPU each, over plans with one, two and four GPUs and some without."""
-    types = tuple(codec.convert(_gpu_type(gpus, size), InstanceType) for gpus in (0, 1, 2, 4) for size in (1, 2, 4))
+    """Pods with a claim for one GPU each, over every plan that Linode sells in a region with GPUs."""
+    types = build_instance_types(
+        bundled_types(), bundled_availability(GPU_REGION), GPU_REGION, ignore_dra_requests=False
+    )
     device_class = {"metadata": {"name": "gpu.nvidia.com"}, "spec": {"selectors": [{"cel": {"expression": _IS_GPU}}]}}
     exactly = {"deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": 1}
     claims = [
@@ -194,25 +199,6 @@ _POOL = {
         "limits": {"cpu": "10000000", "memory": "10000000Gi"},
     },
 }
-
-
-def _gpu_type(gpus: int, size: int) -> dict[str, Any]:
-    name = f"gpu{gpus}-{size}"
-    devices = [{"name": f"gpu-{index}", "attributes": {"type": {"string": "gpu"}}} for index in range(gpus)]
-    return {
-        "name": name,
-        "requirements": [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [name]}],
-        "capacity": {"cpu": str(4 * size), "memory": f"{16 * size}Gi", "pods": "110"},
-        "offerings": [
-            {
-                "price": (gpus * 500 + size * 50) * NANO_DOLLARS // 1000,
-                "requirements": [{"key": CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]}],
-            }
-        ],
-        "dynamicResources": {
-            "sliceTemplates": [{"driver": "gpu.nvidia.com", "pool": name, "devices": devices}] if gpus else []
-        },
-    }
 
 
 def _claim_pod(index: int) -> dict[str, Any]:

@@ -40,7 +40,7 @@ CounterCharge = tuple[tuple[str, str, bool], tuple[str, str], int]
 """Pool (driver, name, predicted), counter (set, name), and whole units drawn from it."""
 
 
-class DeviceGrant(Struct, frozen=True):
+class DeviceGrant(Struct, frozen=True, gc=False):
     """A device given to a claim.
 
     Args:
@@ -56,7 +56,7 @@ class DeviceGrant(Struct, frozen=True):
     admin_access: bool = False
 
 
-class ClaimAllocation(Struct, frozen=True):
+class ClaimAllocation(Struct, frozen=True, gc=False):
     """One claim's devices on one target, for each instance type that can carry it.
 
     Args:
@@ -87,7 +87,7 @@ class ClaimAllocation(Struct, frozen=True):
         return any(grant.id.template for grants in self.devices.values() for grant in grants)
 
 
-class Allocation(Struct, frozen=True):
+class Allocation(Struct, frozen=True, gc=False):
     """A way to give a pod's claims devices on a target. Nothing is reserved before ``Allocator.commit``.
 
     Args:

@@ -82,6 +82,7 @@ class Allocator:
         self._releases: dict[str, int] = {}
         self._names_of: dict[str, tuple[tuple[InstanceType, ...], tuple[str, ...]]] = {}
         self._explained: dict[Hashable, Reason] = {}
+        self._searched: dict[tuple[int, ...], dict[Hashable, Found | None]] = {}
 
     def allocate(
         self, target: Target, claims: Sequence[ResourceClaim], *, explain: bool = False
@@ -205,6 +206,7 @@ class Allocator:
         rejected: list[Reason] = []
         certain = True
         seen: dict[Hashable, _Outcome] = {}
+        known = self._searched.setdefault(tuple([claim.spec.number for claim in claims]), {})
         for instance_type in target.instance_types or (None,):
             name = "" if instance_type is None else instance_type.name
             if left.allowed is not None and name not in left.allowed:
@@ -214,7 +216,7 @@ class Allocator:
             usage = self._places.usage(place, target, name, self._ledger)
             alike = (place.number, usage.taken, requirements) if usage.plain else name
             if alike not in seen:
-                seen[alike] = self._search(claims, place, usage, None if target.node_name else requirements)
+                seen[alike] = self._search(claims, place, usage, None if target.node_name else requirements, known)
             outcome = seen[alike]
             if isinstance(outcome, Found):
                 answer.add(name, place.view, outcome)
@@ -227,12 +229,24 @@ class Allocator:
         return why.no_instance_type(target, tuple(rejected) if explain else ()), certain
 
     def _search(
-        self, claims: Sequence[PreparedClaim], place: Place, usage: Usage, requirements: Requirements | None
+        self,
+        claims: Sequence[PreparedClaim],
+        place: Place,
+        usage: Usage,
+        requirements: Requirements | None,
+        known: dict[Hashable, Found | None],
     ) -> _Outcome:
+        """Search, unless claims of equal specs had an answer from equal devices before: ``known``."""
+        key = (place.number, usage.taken, requirements)
+        if usage.plain and key in known:
+            return known[key]
         try:
-            return Search(claims, place.view, usage, requirements, self._steps).run()
-        except AllocationError as error:
+            found = Search(claims, place.view, usage, requirements, self._steps).run()
+        except AllocationError as error:  # it names a claim, so it is not kept
             return error.with_traceback(None)
+        if usage.plain:
+            known[key] = found
+        return found
 
     def _rejection(
         self,

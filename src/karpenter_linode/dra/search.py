@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 LOOK_AHEAD: Final = 64  # tried devices before looking ahead pays
 
 
-class Choice(Struct, frozen=True):
+class Choice(Struct, frozen=True, gc=False):
     """A device chosen for a claim.
 
     Args:
@@ -50,7 +50,7 @@ class Choice(Struct, frozen=True):
     pays: bool
 
 
-class Found(Struct, frozen=True):
+class Found(Struct, frozen=True, gc=False):
     """A complete answer: every choice in order, and the requirements that the devices leave."""
 
     choices: tuple[Choice, ...]

@@ -111,7 +111,7 @@ class PodRef(Struct, frozen=True, order=True, omit_defaults=True, gc=False):
         return f"{self.namespace}/{self.name}"
 
 
-class DeviceChoice(Struct, frozen=True, rename="camel", omit_defaults=True):
+class DeviceChoice(Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """A device that the simulation gave to a claim: on a planned node for one plan, or a published one."""
 
     request: str
@@ -120,7 +120,7 @@ class DeviceChoice(Struct, frozen=True, rename="camel", omit_defaults=True):
     consumed_capacity: ResourceList = field(default_factory=dict)
 
 
-class ClaimPlacement(Struct, frozen=True, rename="camel", omit_defaults=True):
+class ClaimPlacement(Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """What the simulation gave to one ResourceClaim (``namespace/name``)."""
 
     claim: str

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from karpenter_linode.dra import Allocation
+from karpenter_linode.dra.search import Search
 from karpenter_linode.model.reason import Reason
 from karpenter_linode.model.requirement import one_of
 from karpenter_linode.model.requirements import Requirements
@@ -97,7 +98,25 @@ def test_instance_types_are_judged_one_by_one(b: Any) -> None:
     assert isinstance(found, Allocation)
     assert found.instance_types == ("g2-gpu-rtx4000a2-s",)
     assert [reason.subject for reason in found.rejected] == ["plan g2-gpu-rtx4000a1-s", "plan g6-standard-2"]
-    assert [reason.message for reason in found.rejected] == ["predicts 1 device, 2 asked", "predicts no device"]
+    assert [reason.message for reason in found.rejected] == [
+        "predicts 1 device, 2 asked",
+        "predicts no device, 2 asked",
+    ]
+
+
+def test_equal_claims_are_searched_once_for_equal_devices(b: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[Search] = []
+    run = Search.run
+    monkeypatch.setattr(Search, "run", lambda self: searched.append(self) or run(self))
+    allocator, plan = b.allocator(), b.gpu_plan("g2-gpu-rtx4000a2-s", 2)
+    for number in (1, 2, 3):
+        for claim in ("x", "y"):
+            found = allocator.allocate(
+                b.new_node(plan, id=f"new-{number}"), [b.claim(f"{claim}-{number}", b.exactly())]
+            )
+            assert found.claims[0].claim.endswith(f"{claim}-{number}")
+            allocator.commit(found)
+    assert len(searched) == 2  # the first device, then the second
 
 
 def test_constraint_pins_do_not_leak_between_instance_types(b: Any) -> None:
