@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from karpenter_linode.model import labels
 from karpenter_linode.model.reason import Reason
+from karpenter_linode.model.requirement import RequirementError
 from karpenter_linode.scheduling import resources as res
 from karpenter_linode.scheduling.plan_choice import PlanChooser
 
@@ -31,12 +32,18 @@ class Launches:
         self._choosers: dict[str, PlanChooser] = {}
 
     def assume(self, claim: NodeClaim) -> NodeClaim:
-        """The NodeClaim as it will look; as it is, without room, where nothing that it allows can be bought now."""
+        """The NodeClaim as it will look; as it is, without room, where nothing that it allows can be bought now.
+
+        One with a requirement that cannot be read offers no room either, and does not stop the others.
+        """
         pool = claim.metadata.labels.get(labels.NODEPOOL, "")
         chooser = self._choosers.get(pool)
         if chooser is None:
             chooser = self._choosers[pool] = PlanChooser(self._instance_types.get(pool, ()))
-        choice = chooser.cheapest(claim)
+        try:
+            choice = chooser.cheapest(claim)
+        except RequirementError:
+            return claim
         return claim if isinstance(choice, Reason) else _as_launched(claim, choice)
 
 

@@ -19,16 +19,16 @@ from karpenter_linode.lifecycle.effects import (
     Requeue,
 )
 from karpenter_linode.lifecycle.patches import object_patch, status_patch
+from karpenter_linode.lifecycle.step import termination_grace_period
 from karpenter_linode.lifecycle.timing import INSTANCE_POLL, NOW
 from karpenter_linode.model import labels
 from karpenter_linode.model.condition_types import INSTANCE_TERMINATING, REGISTERED
 from karpenter_linode.model.core import Node
-from karpenter_linode.model.duration import parse_duration
 from karpenter_linode.model.karpenter import NodeClaim
 from karpenter_linode.model.timestamps import rfc3339
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from karpenter_linode.cluster.view import View
 
@@ -44,8 +44,9 @@ def finalize(claim: NodeClaim, view: View, now: datetime, *, instance_gone: bool
     """
     if labels.TERMINATION_FINALIZER not in claim.metadata.finalizers:
         return []
-    if claim.spec.termination_grace_period is not None and not _deadline(claim):
-        return _annotated(claim)
+    period = termination_grace_period(claim)
+    if period is not None and not _deadline(claim):
+        return _annotated(claim, period)
     if of_node_claim(claim, now).is_true(REGISTERED):
         nodes = view.nodes_of(claim.status.provider_id)
         if nodes:
@@ -74,11 +75,11 @@ def _deadline(claim: NodeClaim) -> str:
     return claim.metadata.annotations.get(labels.TERMINATION_TIMESTAMP, "")
 
 
-def _annotated(claim: NodeClaim) -> list[Effect]:
+def _annotated(claim: NodeClaim, period: timedelta) -> list[Effect]:
     deleted = claim.metadata.deletion_timestamp
     if deleted is None:
         return []
-    deadline = rfc3339(deleted + parse_duration(claim.spec.termination_grace_period or "0s"))
+    deadline = rfc3339(deleted + period)
     annotation = {labels.TERMINATION_TIMESTAMP: deadline}
     patch = Patch(
         NodeClaim,

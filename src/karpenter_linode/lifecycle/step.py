@@ -41,11 +41,24 @@ class Step(Struct, frozen=True):
     stop: bool = False
 
 
+def termination_grace_period(claim: NodeClaim) -> timedelta | None:
+    """How long a NodeClaim's pods may take to leave, or None for as long as they like.
+
+    The CRD's pattern lets numbers through that no duration can hold, such as ``9999999h``. They count as no limit: an
+    error would keep the NodeClaim, and its bill, for ever.
+    """
+    try:
+        return parse_duration(claim.spec.termination_grace_period or "")
+    except DurationError:
+        return None
+
+
 def termination_mode(claim: NodeClaim) -> str:
     """How patient the termination of a NodeClaim is (spec/karpenter-lifecycle.md 1.10)."""
-    if claim.spec.termination_grace_period is None:
+    period = termination_grace_period(claim)
+    if period is None:
         return "graceful"
-    return "forceful" if parse_duration(claim.spec.termination_grace_period) <= timedelta(0) else "eventual"
+    return "forceful" if period <= timedelta(0) else "eventual"
 
 
 def disruption_labels(claim: NodeClaim, reason: str, consolidation_policy: str = "") -> dict[str, str]:

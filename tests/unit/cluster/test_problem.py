@@ -66,6 +66,14 @@ def test_a_claim_that_nothing_can_serve_offers_no_room(claim: Any) -> None:
     assert Launches({}).assume(made) is made
 
 
+def test_a_claim_that_cannot_be_read_offers_no_room(make: Any) -> None:
+    wanted = [{"key": "cpu", "operator": "Near", "values": ["4"]}]
+    made = make(
+        "NodeClaim", "c", spec={**REF, "requirements": wanted}, metadata={"labels": {"karpenter.sh/nodepool": "p"}}
+    )
+    assert Launches({"p": (plan("any", 5),)}).assume(made) is made
+
+
 def test_a_problem_holds_pending_pods_in_flight_claims_and_bound_pods(make: Any, claim: Any, now: Any) -> None:
     state = ClusterState()
     state.observe(make("Pod", "waits", status=UNSCHEDULABLE))

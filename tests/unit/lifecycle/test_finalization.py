@@ -4,6 +4,7 @@ from typing import Any
 
 from karpenter_linode.lifecycle.effects import CloudDelete, Count, Delete, LogLine, Patch, Requeue
 from karpenter_linode.lifecycle.finalization import finalize
+from karpenter_linode.lifecycle.step import termination_mode
 from karpenter_linode.model.core import Node
 
 DELETED = {"deletionTimestamp": "2026-01-01T12:00:00Z"}
@@ -77,3 +78,9 @@ def test_a_grace_period_sets_the_deadline_once(claim: Any, cluster: Any, now: An
 
 def test_without_our_finalizer_there_is_nothing_to_do(claim: Any, cluster: Any, now: Any) -> None:
     assert finalize(claim(metadata={**DELETED, "finalizers": []}), cluster(), now, instance_gone=None) == []
+
+
+def test_a_grace_period_that_no_duration_can_hold_is_no_limit(claim: Any, cluster: Any, now: Any) -> None:
+    made = claim(REGISTERED, **WITH_ID, metadata=DELETED, spec={"terminationGracePeriod": "9999999h"})
+    assert finalize(made, cluster(), now, instance_gone=None) == [CloudDelete("linode://1")]
+    assert termination_mode(made) == "graceful"
