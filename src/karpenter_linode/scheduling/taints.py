@@ -29,7 +29,7 @@ _EPHEMERAL: Final = frozenset(
     },
 )
 _READINESS_PREFIX: Final = "readiness.k8s.io/"
-_INTEGER: Final = re.compile(r"-?(0|[1-9][0-9]*)")
+_INTEGER: Final = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:

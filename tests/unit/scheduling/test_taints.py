@@ -76,3 +76,9 @@ def test_merge_keeps_the_first_of_equal_key_and_effect() -> None:
 )
 def test_ephemeral_taints_match_by_key_and_effect(taint: Taint, *, expected: bool) -> None:
     assert taints.is_ephemeral(taint) is expected
+
+
+def test_an_endless_number_is_no_integer() -> None:
+    toleration = Toleration("k", "Gt", "9" * 5000, "NoSchedule")
+    assert not taints.tolerates(toleration, Taint("k", "5", "NoSchedule"))
+    assert not taints.tolerates(Toleration("k", "Lt", "5", "NoSchedule"), Taint("k", "9" * 5000, "NoSchedule"))
