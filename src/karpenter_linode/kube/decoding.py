@@ -141,6 +141,9 @@ def _object(content: bytes, kind: type[T]) -> T:
     """Null members count as absent: Go writes empty lists and maps so in places."""
     try:
         return codec.decode(content, kind)
-    except codec.DecodeError:
-        plain: Any = msgspec.json.decode(content)
+    except codec.DecodeError as error:
+        try:
+            plain: Any = msgspec.json.decode(content)
+        except msgspec.MsgspecError:
+            raise error from None
         return codec.convert(plain, kind)
