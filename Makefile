@@ -28,7 +28,7 @@ setup: .venv/.installed ## make .venv from requirements.lock
 demo: setup ## the main job on the embedded world: a claim becomes a node, and is taken down again
 	@$(BIN)/karpenter-linode simulate examples/one-gpu --seed 7
 
-test: setup ## all tests
+test: setup ## every test but the end-to-end ones
 	@$(BIN)/python -m pytest -n $(JOBS) -q
 
 charts: setup ## render and check the charts with Helm 3 and 4, which come from npm, and lint the Containerfile

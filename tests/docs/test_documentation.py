@@ -12,11 +12,26 @@ import click
 import msgspec
 import pytest
 import yaml
+from starlette.routing import Route
 
 from karpenter_linode.cli.main import COMMANDS, PROGRAM, cli, run
+from karpenter_linode.operator.flags import FLAGS
 from karpenter_linode.operator.options import Options
+from karpenter_linode.operator.outcome import (
+    BillLine,
+    DeviceOutcome,
+    JournalEntry,
+    NodeClaimOutcome,
+    Outcome,
+    PodOutcome,
+    UnplacedPod,
+)
+from karpenter_linode.sim.clock import WallClock
 from karpenter_linode.sim.faults import Fault
+from karpenter_linode.sim.linode.app import create_app
+from karpenter_linode.sim.linode.world import LinodeWorld
 from karpenter_linode.sim.scenario import Scenario, Step
+from karpenter_linode.sim.seeded import SeededRandom
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -89,6 +104,28 @@ def test_every_setting_is_documented_with_its_default() -> None:
     text = (DOCS / "reference/settings.md").read_text()
     for field in msgspec.structs.fields(Options):
         assert f"| `{field.name.replace('_', '-')}` |" in text, f"setting {field.name} is not documented"
+
+
+def test_settings_without_effect_are_told() -> None:
+    text = (DOCS / "reference/settings.md").read_text().rpartition("without an effect:")[2]
+    assert re.findall(r"`([^`]+)`", text) == [flag.name for flag in FLAGS if not flag.used]
+
+
+def test_every_member_of_the_output_for_machines_is_documented() -> None:
+    text = (DOCS / "reference/output.md").read_text()
+    spelled = {"price": "pricePerHour", "nanoDollars": "cost"}
+    for struct in (Outcome, PodOutcome, NodeClaimOutcome, DeviceOutcome, BillLine, JournalEntry, UnplacedPod):
+        for field in msgspec.structs.fields(struct):
+            name = spelled.get(field.encode_name, field.encode_name)
+            assert f"`{name}`" in text or f"`{name}[]`" in text, f"{struct.__name__}.{field.encode_name}"
+
+
+def test_routes_of_the_emulator_are_documented() -> None:
+    text = (DOCS / "user-guide.md").read_text()
+    world = LinodeWorld(WallClock(), SeededRandom(0), types=(), regions=(), availability=())
+    for route in create_app(world).routes:
+        if isinstance(route, Route):
+            assert f"`{route.path.removeprefix('/{version}')}`" in text, route.path
 
 
 def test_every_fault_and_member_of_a_scenario_is_documented() -> None:

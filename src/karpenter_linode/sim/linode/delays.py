@@ -7,7 +7,7 @@ from msgspec import Struct
 Span = tuple[float, float]
 
 
-class LinodeDelays(Struct, frozen=True, forbid_unknown_fields=True):
+class LinodeDelays(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Delays of the emulated cloud.
 
     Args:
