@@ -49,7 +49,8 @@ class Helm:
 
     def environment(self, *arguments: str) -> list[dict[str, Any]]:
         """The environment of the controller."""
-        deployment = self.render(*TOKEN, *arguments)["Deployment", "karpenter"]
-        (container,) = deployment["spec"]["template"]["spec"]["containers"]
-        entries: list[dict[str, Any]] = container["env"]
-        return entries
+        objects = self.render(*TOKEN, *arguments)
+        (deployment,) = [item for (kind, _), item in objects.items() if kind == "Deployment"]
+        containers = deployment["spec"]["template"]["spec"]["containers"]
+        (entries,) = [each["env"] for each in containers if each["name"] == "controller"]
+        return list(entries)

@@ -10,7 +10,9 @@ import yaml
 from rendering import TOKEN, Helm
 
 from karpenter_linode.operator.embedded import EmbeddedWorld
+from karpenter_linode.operator.flags import read_settings
 from karpenter_linode.operator.options import Options
+from karpenter_linode.operator.permissions import permissions
 from karpenter_linode.sim.cluster import EmbeddedCluster
 from karpenter_linode.sim.loop import run_virtual
 
@@ -24,13 +26,12 @@ pytestmark = pytest.mark.charts
 Right: TypeAlias = tuple[str, str, str]  # group, resource, verb
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-# Rights that the embedded world cannot see in use.
-UNSEEN: dict[Right, str] = {
-    ("", "events", "create"): "the recorder of events does not go through the embedded API",
-    ("", "events", "patch"): "likewise, for an event that comes again",
-    ("karpenter.sh", "nodeclaims/finalizers", "update"): "a Node's owner reference blocks its NodeClaim's deletion",
-    ("karpenter.sh", "nodepools/finalizers", "update"): "a NodeClaim's owner reference blocks its NodePool's deletion",
+# Rights that no call uses: the API server asks for them where it guards owner references that block a deletion.
+FOR_OWNER_REFERENCES: set[Right] = {
+    ("karpenter.sh", "nodeclaims/finalizers", "update"),
+    ("karpenter.sh", "nodepools/finalizers", "update"),
 }
+EVENTS: set[Right] = {("", "events", "create"), ("", "events", "patch")}
 
 
 def manifests(name: str) -> list[dict[str, Any]]:
@@ -115,14 +116,28 @@ def test_the_stories_use_every_way_of_writing(used: set[Right]) -> None:
     assert {verb for _, _, verb in used} == {"get", "list", "watch", "create", "patch", "delete"}
 
 
-def test_everything_that_it_does_is_allowed(used: set[Right], granted: set[Right]) -> None:
-    assert used - granted == set()
+@pytest.fixture(scope="module")
+def checked() -> set[Right]:
+    """What the controller asks for when it starts."""
+    return {(item.group, item.resource, item.verb) for item in permissions(with_devices=True)}
 
 
-def test_nothing_is_allowed_that_it_does_not_do(used: set[Right], granted: set[Right]) -> None:
+def test_everything_that_it_does_is_checked_when_it_starts(used: set[Right], checked: set[Right]) -> None:
+    assert used <= checked
+
+
+def test_nothing_is_checked_that_it_does_not_do(used: set[Right], checked: set[Right]) -> None:
+    assert checked - used == EVENTS  # the recorder of events does not go through the embedded API
+
+
+def test_everything_that_it_does_is_allowed(checked: set[Right], granted: set[Right]) -> None:
+    assert checked <= granted
+
+
+def test_nothing_is_allowed_that_it_does_not_do(checked: set[Right], granted: set[Right]) -> None:
     # Who may list a kind sees every object of it: reading a single one of these is no further right.
-    readable = {(group, resource, "get") for group, resource, verb in used if verb == "list"}
-    assert granted - used - readable == UNSEEN.keys()
+    readable = {(group, resource, "get") for group, resource, verb in checked if verb == "list"}
+    assert granted - checked - readable == FOR_OWNER_REFERENCES
 
 
 def test_no_wildcards(granted: set[Right]) -> None:
@@ -140,9 +155,15 @@ def test_in_its_own_namespace_it_may_hold_its_lease(newest_helm: Helm) -> None:
     roles = {name: item for (kind, name), item in objects.items() if kind == "Role"}
     assert roles.keys() == {"karpenter"}
     assert roles["karpenter"]["metadata"]["namespace"] == "karpenter"
-    named, unnamed = roles["karpenter"]["rules"]
-    assert named["resourceNames"] == ["karpenter-leader-election"]
-    assert (unnamed["resources"], unnamed["verbs"]) == (["leases"], ["create"])
+    allowed = {
+        (*right, name)
+        for rule in roles["karpenter"]["rules"]
+        for name in rule.pop("resourceNames", [""])
+        for right in rights_of(rule)
+    }
+    name = read_settings({}, {"CLUSTER_NAME": "lab"}).lease_name
+    asked = permissions(with_devices=True, lease_namespace="karpenter", lease_name=name)
+    assert allowed == {(item.group, item.resource, item.verb, item.name) for item in asked if item.namespace}
 
 
 def test_administrators_get_the_resources(newest_helm: Helm) -> None:

@@ -10,8 +10,11 @@ import pytest
 import yaml
 from rendering import CHARTS, TOKEN, Helm, HelmError
 
+from karpenter_linode.operator.flags import FLAGS, read_settings
+
 pytestmark = pytest.mark.charts
 
+EVERY_VALUE = Path(__file__).with_name("every-value.yaml")
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "chart-values.md"
 DRA = "IGNORE_DRA_REQUESTS"
 CONFLICT = f"{DRA} must not be set in controller.env when settings.dra.enabled is true"
@@ -70,6 +73,35 @@ def test_what_is_empty_is_no_variable(newest_helm: Helm) -> None:
     assert names.isdisjoint({"CLUSTER_NAME", "CLUSTER_ENDPOINT", "CLUSTER_CA_BUNDLE", "LINODE_DEBUG"})
 
 
+def test_every_variable_is_one_that_the_controller_reads(newest_helm: Helm) -> None:
+    names = {entry["name"] for entry in newest_helm.environment("--values", str(EVERY_VALUE))}
+    unread = {"LINODE_DEBUG"}  # a name that the Go provider's values file may ask for
+    assert names - unread <= {flag.variable for flag in FLAGS}
+
+
+def test_the_controller_starts_with_the_defaults_and_has_no_complaint(newest_helm: Helm) -> None:
+    environment = newest_helm.environment("--set", "settings.clusterName=lab")
+    settings = read_settings({}, {entry["name"]: entry["value"] for entry in environment})
+    assert settings.notes == ()
+    assert settings == read_settings({}, {"CLUSTER_NAME": "lab"})
+
+
+def test_dra_on_in_the_chart_is_dra_on_in_the_controller(newest_helm: Helm) -> None:
+    environment = newest_helm.environment("--set", "settings.clusterName=lab,settings.dra.enabled=true")
+    settings = read_settings({}, {entry["name"]: entry["value"] for entry in environment})
+    assert not settings.options.ignore_dra_requests
+
+
+def test_a_cpu_request_decides_how_much_is_done_at_a_time(newest_helm: Helm) -> None:
+    (entry,) = [
+        item
+        for item in newest_helm.environment("--set", "controller.resources.requests.cpu=2")
+        if item["name"] == "CPU_REQUESTS"
+    ]
+    reference = {"containerName": "controller", "resource": "requests.cpu", "divisor": "1m"}
+    assert entry["valueFrom"] == {"resourceFieldRef": reference}
+
+
 def test_values_of_the_go_provider_are_accepted(helm: Helm, tmp_path: Path) -> None:
     """Its defaults, the deprecated and the ineffective ones included."""
     values = {
@@ -103,7 +135,7 @@ REFUSED = [
     ("settings.dra.enabled=yes please", "settings/dra/enabled"),
     ("settings.batchIdleDuration=1", "settings/batchIdleDuration"),
     ("settings.batchMaxDuration=ten seconds", "settings/batchMaxDuration"),
-    ("settings.mode=both", "settings/mode"),
+    ("settings.mode=instance", "settings/mode"),
     ("settings.vmMemoryOverheadPercent=-0.1", "settings/vmMemoryOverheadPercent"),
     ("settings.vmMemoryOverheadPercent=7.5", "settings/vmMemoryOverheadPercent"),
     ("settings.featureGates.nodeRepair=maybe", "settings/featureGates/nodeRepair"),

@@ -11,19 +11,21 @@
   value: {{ .Values.controller.metrics.port | quote }}
 - name: HEALTH_PROBE_PORT
   value: {{ .Values.controller.healthProbe.port | quote }}
-- name: MEMORY_LIMIT
+{{- if dig "requests" "cpu" "" (default (dict) .Values.controller.resources) }}
+{{- /* Decides how many objects are worked on at a time. */}}
+- name: CPU_REQUESTS
   valueFrom:
     resourceFieldRef:
       containerName: controller
-      divisor: "0"
-      resource: limits.memory
+      divisor: 1m
+      resource: requests.cpu
+{{- end }}
 - name: FEATURE_GATES
   value: {{ include "karpenter.featureGates" . | quote }}
 {{- /* Each is left out only where it is unset or empty: 0 and false are answers. */}}
 {{- $optional := list
   (list "BATCH_MAX_DURATION" $settings.batchMaxDuration)
   (list "BATCH_IDLE_DURATION" $settings.batchIdleDuration)
-  (list "CLUSTER_CA_BUNDLE" $settings.clusterCABundle)
   (list "CLUSTER_NAME" $settings.clusterName)
   (list "CLUSTER_ENDPOINT" $settings.clusterEndpoint)
   (list "VM_MEMORY_OVERHEAD_PERCENT" $settings.vmMemoryOverheadPercent)
