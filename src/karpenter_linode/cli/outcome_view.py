@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from karpenter_linode.explain.brief import summary
 from karpenter_linode.explain.reasons import reason_data, reason_lines
 from karpenter_linode.explain.text import Line, counted, dollars, money, names, table
 from karpenter_linode.model import codec
@@ -142,7 +143,7 @@ def _bill(outcome: Outcome) -> list[Line]:
 def _unplaced(outcome: Outcome) -> list[Line]:
     lines: list[Line] = []
     for item in outcome.unplaced:
-        lines.append(Line(f"pod {item.pod} not placed: {item.reason.message}", "bad"))
+        lines.append(Line(f"pod {item.pod} not placed: {summary(item.reason)}", "bad"))
         lines += reason_lines(item.reason, "  ")[1:]
     return lines
 

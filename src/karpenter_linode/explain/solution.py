@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from karpenter_linode.explain.brief import summary
 from karpenter_linode.explain.reasons import reason_data, reason_lines
 from karpenter_linode.explain.text import Line, counted, dollars, money, names, table
 from karpenter_linode.model.kinds import to_manifest
@@ -154,7 +155,7 @@ def _same_reason(unplaced: Sequence[Unplaced]) -> list[tuple[Reason, list[PodRef
 
 def _unplaced(reason: Reason, pods: list[PodRef]) -> list[Line]:
     who = f"pod {pods[0].key}" if len(pods) == 1 else f"{len(pods)} pods {names([pod.key for pod in pods])}"
-    lines = [Line(f"{who} not placed: {reason.message}", "bad")]
+    lines = [Line(f"{who} not placed: {summary(reason)}", "bad")]
     return lines + reason_lines(reason, "  ")[1:]
 
 
