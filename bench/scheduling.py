@@ -6,6 +6,7 @@ Families:
     problems    problem files in the conformance vectors' form (``--problems``), with Karpenter's own times beside.
     claims      pods with one GPU claim each, over the Linode catalog.
     nodes       1,000 pending pods over 5,000 nodes.
+    optimum     not speed but price: tiny problems beside the cheapest legal answer, found by trying everything.
 
 Each row measures the whole way from Problem to Solution in a fresh interpreter state, best of several runs.
 """
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SEED = 42
+TINY_PROBLEMS = 500
 SIZES = (100, 1_000, 2_000, 5_000, 10_000, 20_000)
 CPU = ("100m", "250m", "500m", "1000m", "1500m")
 MEMORY = ("100Mi", "256Mi", "512Mi", "1024Mi", "2048Mi", "4096Mi")
@@ -296,9 +298,32 @@ def peak_memory(problem: Problem) -> int:
     return peak
 
 
+def price_gaps(problems: int) -> list[float]:
+    """How far the prices of answers to tiny problems are above the cheapest legal ones, as fractions, ascending."""
+    exhaustive, cases, gaps = _of_tests("properties/scheduling_optimum.py"), _vector_cases(), []
+    for seed in range(problems):
+        plain = exhaustive.tiny(seed)
+        price = sum(claim.price for claim in solve(cases.to_problem(plain)).new_node_claims) // NANO_DOLLARS
+        best = exhaustive.optimum(plain)
+        gaps.append((price - best) / max(best, 1))
+    return sorted(gaps)
+
+
+def _print_gaps(problems: int) -> None:
+    gaps = price_gaps(problems)
+    shares = ", ".join(f"{share:.0%}: {gaps[int(share * (problems - 1))]:+.1%}" for share in (0.5, 0.9, 0.95, 0.99, 1))
+    cheapest = sum(gap == 0 for gap in gaps)
+    mean = sum(gaps) / problems
+    print(f"\n{problems} tiny problems: {cheapest} answers are the cheapest; above it {mean:+.1%} on average, {shares}")
+
+
 def _vector_cases() -> Any:
-    path = Path(__file__).parent.parent / "tests" / "conformance" / "scheduling_cases.py"
-    spec = importlib.util.spec_from_file_location("conformance_scheduling_cases", path)
+    return _of_tests("conformance/scheduling_cases.py")
+
+
+def _of_tests(name: str) -> Any:
+    path = Path(__file__).parent.parent / "tests" / name
+    spec = importlib.util.spec_from_file_location(f"tests_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(str(path))
     module = importlib.util.module_from_spec(spec)
@@ -310,7 +335,7 @@ def _vector_cases() -> Any:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("families", nargs="*", default=["mix", "preference", "problems", "claims", "nodes"])
+    parser.add_argument("families", nargs="*", default=["mix", "preference", "problems", "claims", "nodes", "optimum"])
     parser.add_argument("--problems", type=Path, default=None, help="folder with *.json.gz problems")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--memory", action="store_true", help="measure peak memory, too (slow)")
@@ -330,6 +355,8 @@ def main() -> None:
             f"{name:24}{len(problem.pods) / wall:9.0f}{wall:9.3f}{cpu:9.3f}{memory:>9}"
             f"{len(solution.new_node_claims):8}{len(solution.unplaced):9}{price:12.4f}{beside:>11}"
         )
+    if "optimum" in arguments.families:
+        _print_gaps(TINY_PROBLEMS)
 
 
 if __name__ == "__main__":
