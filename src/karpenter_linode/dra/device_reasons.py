@@ -102,7 +102,16 @@ def _not_selected(placed: PlacedSelector, candidate: Candidate) -> _Finding | No
     clause = next((item for item in clauses if item.outcome == "false"), None)
     if clause is None:
         return _Finding("dra-selector", f"{placed.place} is false")
-    return _Finding("dra-selector", _clause_text(clause), (("selector", placed.place), ("clause", clause.text)))
+    facts = (("selector", placed.place), ("clause", clause.text), *_only_value(clause))
+    return _Finding("dra-selector", _clause_text(clause), facts)
+
+
+def _only_value(clause: Clause) -> tuple[tuple[str, str], ...]:
+    """The value that a clause looks at, where it looks at one alone."""
+    if len(clause.observed) != 1:
+        return ()
+    [(expression, value)] = clause.observed
+    return (("name", _last_name(expression)), ("value", value))
 
 
 def _clause_text(clause: Clause) -> str:

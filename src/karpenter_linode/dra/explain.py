@@ -132,7 +132,7 @@ def _shortage(
     several = sum(len(request.alternatives) for claim in claims for request in claim.spec.requests) > 1
     below = wanting[0].children if len(wanting) == 1 and not several else wanting
     if not view.candidates:
-        return "dra-no-device", "", ()
+        return "dra-no-device", f", {asked} asked", ()
     if asked > len(view.candidates):
         return "dra-too-few-devices", f", {asked} asked", below
     if len(wanting) == 1 and not several:

@@ -36,19 +36,25 @@ class PlacedSelector(Struct, frozen=True):
     """A selector and where it stands.
 
     Args:
-        owner: ``DeviceClass gpu`` or ``request gpu``.
-        index: position among the selectors of its owner.
+        owner: ``class gpu`` or ``request gpu``.
+        number: counted from 1 among the selectors of its owner.
+        count: how many selectors the owner has.
         selector: the expression.
     """
 
     owner: str
-    index: int
+    number: int
+    count: int
     selector: Selector
 
     @property
     def place(self) -> str:
-        """Where, for messages."""
-        return f"{self.owner}, selector #{self.index}"
+        """Where, for messages: ``request gpu, selector 1 of 2``."""
+        return _selector_place(self.owner, self.number, self.count)
+
+
+def _selector_place(owner: str, number: int, count: int) -> str:
+    return f"{owner}, selector {number}" + (f" of {count}" if count > 1 else "")
 
 
 class Alternative(Struct, frozen=True):
@@ -261,16 +267,16 @@ class Preparer:
                 f"request {label}: DeviceClass {item.device_class_name!r} not found",
                 (("deviceClassName", item.device_class_name),),
             )
-        of_class = self._owned(f"DeviceClass {found.name}", found.spec.selectors)
+        of_class = self._owned(f"class {found.name}", found.spec.selectors)
         return (*of_class, *self._owned(f"request {label}", item.selectors))
 
     def _owned(self, owner: str, selectors: tuple[DeviceSelector, ...]) -> tuple[PlacedSelector, ...]:
         placed = []
-        for index, selector in enumerate(selectors):
+        for number, selector in enumerate(selectors, 1):
             if selector.cel is None:
+                place = _selector_place(owner, number, len(selectors))
                 raise AllocationError(
-                    "dra-unsupported-selector",
-                    f"{owner}, selector #{index}: unsupported selector type (only CEL is supported)",
+                    "dra-unsupported-selector", f"{place}: unsupported selector type (only CEL is supported)"
                 )
-            placed.append(PlacedSelector(owner, index, self._selectors.of(selector.cel.expression)))
+            placed.append(PlacedSelector(owner, number, len(selectors), self._selectors.of(selector.cel.expression)))
         return tuple(placed)

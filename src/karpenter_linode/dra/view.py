@@ -209,7 +209,7 @@ def not_promised(alternative: Alternative) -> AllocationError:
 def compile_failure(placed: PlacedSelector, error: CompileError) -> AllocationError:
     """A selector that is no valid expression."""
     facts = (
-        ("selector", placed.selector.text),
+        ("expression", placed.selector.text),
         ("position", f"{error.line}:{error.column}"),
         ("error", error.message),
     )
@@ -220,9 +220,8 @@ def _runtime_failure(
     alternative: Alternative, placed: PlacedSelector, candidate: Candidate, error: EvaluationError
 ) -> AllocationError:
     where = "" if placed.owner.startswith("request") else f"request {alternative.label}: "
-    facts = (("selector", placed.selector.text), ("device", str(candidate.id)), ("error", error.message))
+    facts = (("expression", placed.selector.text), ("device", str(candidate.id)), ("error", error.message))
+    device = f"predicted device {candidate.id.device}" if candidate.id.template else f"device {candidate.id}"
     return AllocationError(
-        "dra-selector-error",
-        f"{where}{placed.place} on device {candidate.id}: CEL runtime error: {error.message}",
-        facts,
+        "dra-selector-error", f"{where}{placed.place} on {device}: CEL runtime error: {error.message}", facts
     )

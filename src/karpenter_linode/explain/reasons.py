@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 # A NodeClaim that was only tried has no name yet; the solver's stand-in for one says nothing to people.
 _UNNAMED: Final = "NodeClaim hostname-placeholder-"
-_FOR_MACHINES: Final = frozenset({"count"})  # how many refusals a node sums up: its subject tells that already
+# Facts that the line tells in other words: the subject how many are summed up, the message how many devices there are,
+# the place of a selector its text, the name of a device its whole identity.
+_FOR_MACHINES: Final = frozenset({"count", "predicted", "devices", "expression", "device"})
+_HINT: Final = "hint"  # what would have to change; told below everything else
+_PLAIN: Final = frozenset({"selector"})  # facts whose value tells by itself what it is
+_NOTHING_ELSE: Final = "this is the only reason"
 
 
 def reason_lines(reason: Reason, indent: str = "") -> list[Line]:
@@ -37,8 +42,12 @@ def reason_data(reason: Reason) -> dict[str, Any]:
     data: dict[str, Any] = {"code": reason.code, "message": reason.message}
     if reason.subject:
         data["subject"] = reason.subject
-    if reason.facts:
-        data["facts"] = dict(reason.facts)
+    facts = {name: value for name, value in reason.facts if name != _HINT}
+    if facts:
+        data["facts"] = facts
+    hints = _hints(reason)
+    if hints:
+        data["hints"] = hints
     if reason.children:
         data["children"] = [reason_data(child) for child in reason.children]
     return data
@@ -46,13 +55,17 @@ def reason_data(reason: Reason) -> dict[str, Any]:
 
 def _headline(reason: Reason, subjects: list[str]) -> str:
     unsaid = [
-        f"{name} {value}"
+        value if name in _PLAIN else f"{name} {value}"
         for name, value in reason.facts
-        if value and name not in _FOR_MACHINES and not _says(reason.message, value)
+        if value and name not in _FOR_MACHINES and name != _HINT and not _says(reason.message, value)
     ]
     facts = f" ({', '.join(unsaid)})" if unsaid else ""
     who = f"{_joined(subjects)}: " if subjects and not _told(subjects, reason.message) else ""
     return f"{who}{reason.message}{facts}"
+
+
+def _hints(reason: Reason) -> list[str]:
+    return [value for name, value in reason.facts if name == _HINT]
 
 
 def _says(message: str, value: str) -> bool:
@@ -77,13 +90,25 @@ def _joined(subjects: list[str]) -> str:
 
 def _add_children(parent: Reason, indent: str, lines: list[Line]) -> None:
     groups = _alike(parent.children)
+    hints = _hints(parent)
     for index, (reason, subjects) in enumerate(groups):
-        last = index == len(groups) - 1
-        # A parent with a single cause often passes its message on: the child then only says who it is about.
-        repeated = subjects and reason.message == parent.message
-        text = _joined(subjects) if repeated else _headline(reason, subjects)
+        last = index == len(groups) - 1 and not hints
+        text = _repeated(reason, subjects) if _repeats(parent, reason, subjects) else _headline(reason, subjects)
         lines.append(Line(f"{indent}{'└─ ' if last else '├─ '}{text}"))
         _add_children(reason, indent + ("   " if last else "│  "), lines)
+    for index, hint in enumerate(hints):
+        lines.append(Line(f"{indent}{'└─ ' if index == len(hints) - 1 else '├─ '}hint: {hint}"))
+
+
+def _repeats(parent: Reason, reason: Reason, subjects: list[str]) -> bool:
+    """Whether a child passes on what its parent has said, as one with a single cause often does."""
+    return bool(subjects) and (parent.message == reason.message or parent.message.endswith(f", {reason.message}"))
+
+
+def _repeated(reason: Reason, subjects: list[str]) -> str:
+    """Such a child only says who it is about."""
+    who = _joined(subjects)
+    return who if reason.children or _hints(reason) else f"{who}: {_NOTHING_ELSE}"
 
 
 def _alike(children: tuple[Reason, ...]) -> list[tuple[Reason, list[str]]]:

@@ -17,6 +17,7 @@ from karpenter_linode.scheduling import filtering, min_values
 from karpenter_linode.scheduling import ports as host_ports
 from karpenter_linode.scheduling import resources as res
 from karpenter_linode.scheduling.devices import DRA_OWNS_GPUS, WRAPPER
+from karpenter_linode.scheduling.limits import over_limits
 from karpenter_linode.scheduling.reservations import NOT_RESERVABLE
 from karpenter_linode.scheduling.taints import refusal as taint_refusal
 from karpenter_linode.scheduling.taints import untolerated
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 NO_TEMPLATES = "nodepool requirements filtered out all available instance types"
 NO_POOLS = "no dynamic nodepools found"
 _KIND_CODES = {AFFINITY: "pod-affinity", ANTI_AFFINITY: "pod-anti-affinity"}
+_ABOUT_PLANS = frozenset({"dra", "instance-types", "min-values"})  # refusals that larger plans might not share
 _EXAMPLES = 3
 _EXAMINED = 256  # places looked at one by one; more would say no more
 
@@ -103,6 +105,8 @@ class Refusals:
 
     def _by_template(self, template: Template, pod: Pod, shape: Shape) -> Reason:
         reason = self._template_refusal(template, pod, shape)
+        if reason.code in _ABOUT_PLANS:
+            reason = msgspec.structs.replace(reason, children=(*reason.children, *over_limits(template)))
         return msgspec.structs.replace(reason, subject=f"NodePool {template.name}")
 
     def _template_refusal(self, template: Template, pod: Pod, shape: Shape) -> Reason:

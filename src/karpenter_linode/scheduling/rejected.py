@@ -8,16 +8,20 @@ from msgspec.structs import replace
 
 from karpenter_linode.model.reason import Reason
 from karpenter_linode.model.requirements import Requirements
+from karpenter_linode.scheduling.limits import over_limits
 from karpenter_linode.scheduling.solver import solve
+from karpenter_linode.scheduling.world import World
 
 if TYPE_CHECKING:
     from karpenter_linode.model.instance_type import InstanceType
     from karpenter_linode.model.karpenter import NodePool
     from karpenter_linode.scheduling.problem import PlannedNodeClaim, Problem, Solution
+    from karpenter_linode.scheduling.template import Template
 
 _EXPLAINED: Final = 20  # NodeClaims; more than anybody reads
 _ROUNDS: Final = 8
-_CROWDED_OUT: Final = "would do alone; the limits of the NodePool or the other pods of this round rule it out"
+_CROWDED_OUT: Final = "would do alone; what else was placed in this round rules it out"
+_NOT_OFFERED: Final = "no available offering that meets the requirements of the NodePool"
 _EXCLUDED: Final = "excluded by the requirements of the NodePool"
 
 
@@ -26,20 +30,26 @@ def with_rejected(problem: Problem, solution: Solution) -> Solution:
 
     The solver says which plans lack devices, and no more: reasons for all others would cost more than the decision. So
     each NodeClaim's pods are placed once more, on its NodePool with the remaining plans alone. A plan that would do by
-    itself was ruled out by its surroundings: limits, or what else had to fit.
+    itself was ruled out by what else had to fit.
 
     Args:
         problem: what was asked.
         solution: what was answered.
     """
-    explained = tuple(
-        replace(claim, rejected=claim.rejected + _rejected(problem, claim))
-        for claim in solution.new_node_claims[:_EXPLAINED]
-    )
-    return replace(solution, new_node_claims=explained + solution.new_node_claims[_EXPLAINED:])
+    templates = {template.name: template for template in World(replace(problem, pods=())).templates}
+    explained: list[PlannedNodeClaim] = []
+    for claim in solution.new_node_claims[:_EXPLAINED]:
+        template = templates[claim.node_pool]
+        # A claim was charged with the plans it had when it was opened; some may have dropped out since.
+        limits = over_limits(template, exact=all(other.node_pool != claim.node_pool for other in explained))
+        explained.append(replace(claim, rejected=claim.rejected + _rejected(problem, claim, template, limits)))
+        template.charge_new(template.plans.named(claim.instance_types))
+    return replace(solution, new_node_claims=(*explained, *solution.new_node_claims[_EXPLAINED:]))
 
 
-def _rejected(problem: Problem, claim: PlannedNodeClaim) -> tuple[Reason, ...]:
+def _rejected(
+    problem: Problem, claim: PlannedNodeClaim, template: Template, over: tuple[Reason, ...]
+) -> tuple[Reason, ...]:
     uids = {(pod.namespace, pod.name) for pod in claim.pods}
     pods = tuple(pod for pod in problem.pods if (pod.namespace, pod.name) in uids)
     pool = tuple(pool for pool in problem.node_pools if pool.name == claim.node_pool)
@@ -49,6 +59,14 @@ def _rejected(problem: Problem, claim: PlannedNodeClaim) -> tuple[Reason, ...]:
     excluded = _excluded(left, pool)
     left = [kind for kind in left if kind.name not in excluded]
     reasons = [Reason("nodepool-requirements", _EXCLUDED, subject=f"plan {name}") for name in excluded]
+    reasons += [
+        Reason("offerings", _NOT_OFFERED, subject=f"plan {kind.name}")
+        for kind in left
+        if kind.name not in template.plans.positions
+    ]
+    limits = {reason.subject.removeprefix("plan "): reason for reason in over}
+    limited = [limits[kind.name] for kind in left if kind.name in limits]
+    left = [kind for kind in left if kind.name in template.plans.positions and kind.name not in limits]
     for _ in range(_ROUNDS):
         if not left or not pods:
             break
@@ -59,7 +77,7 @@ def _rejected(problem: Problem, claim: PlannedNodeClaim) -> tuple[Reason, ...]:
             break
         reasons += _by_surroundings(left, able)
         left = [kind for kind in left if kind.name not in able]
-    return tuple(reasons)
+    return (*reasons, *limited)
 
 
 def _excluded(kinds: list[InstanceType], pools: tuple[NodePool, ...]) -> dict[str, None]:

@@ -109,7 +109,7 @@ def test_on_a_terminal_an_interrupt_drops_the_line_and_history_reaches_no_file(t
 
 def read_until(descriptor: int, wanted: bytes) -> bytes:
     """What a terminal shows, up to some text."""
-    seen, deadline = b"", time.monotonic() + 30
+    seen, deadline = b"", time.monotonic() + 90
     while wanted not in seen:
         ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
         assert ready, seen

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     Command = Callable[..., Any]
 
 A1_S = "g2-gpu-rtx4000a1-s"
+ROOT = Path(__file__).parents[3]
 UNKNOWN_GPU = "examples/plans/with-unknown-gpu.json"
+
+
+def example(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def messages(reason: dict[str, Any]) -> Iterator[str]:
@@ -65,6 +70,34 @@ def test_without_requirements_the_cheapest_gpu_plan_of_the_catalog_is_taken(comm
     (claim,) = command("plan", "examples/any-plan", "-o", "json").data["newNodeClaims"]
     assert claim["plans"][0] == A1_S
     assert all("-gpu-" in plan for plan in claim["plans"])
+
+
+def test_plans_that_the_limits_exclude_are_told_with_what_is_left(command: Command) -> None:
+    (claim,) = command("plan", "examples/any-plan", "--explain", "-o", "json").data["newNodeClaims"]
+    reasons = {reason["subject"]: reason for reason in claim["rejected"]}
+    large = reasons["plan g2-gpu-rtx4000a4-m"]
+    assert large["message"] == "excluded because it would breach limits: cpu limit 16, 16 left"
+    assert large["facts"] == {"cpu limit": "16", "cpu left": "16"}
+    unsold = reasons["plan g3-gpu-rtxpro6000-blackwell-1"]
+    assert unsold["message"] == "no available offering that meets the requirements of the NodePool"
+    catalog = command("catalog", "list", "-o", "json").data["plans"]
+    told = {f"plan {name}" for name in claim["plans"]} | reasons.keys()
+    assert told >= {f"plan {plan['plan']}" for plan in catalog if plan["usable"]}
+
+
+def test_limits_are_those_left_by_the_claims_before(command: Command, tmp_path: Path) -> None:
+    cluster = example("examples/any-plan/cluster.yaml").replace('cpu: "16"', 'cpu: "20"')
+    template, pod = example("examples/any-plan/workload.yaml").split("\n---\n")
+    alone = pod.replace("      resources:", "      ports: [{containerPort: 80, hostPort: 80}]\n      resources:")
+    pods = [alone.replace("name: gpu-job", f"name: gpu-job-{number}") for number in (1, 2)]
+    (tmp_path / "all.yaml").write_text("\n---\n".join([cluster, template, *pods]))
+    first, second = command("plan", str(tmp_path), "--explain", "-o", "json").data["newNodeClaims"]
+    assert over_limits(first) == {"excluded because it would breach limits: cpu limit 20, 20 left"}
+    assert over_limits(second) == {"excluded because it would breach limits: cpu limit 20, at most 4 left"}
+
+
+def over_limits(claim: dict[str, Any]) -> set[str]:
+    return {reason["message"] for reason in claim["rejected"] if reason["code"] == "plan-over-limits"}
 
 
 def test_the_limit_holds_four_nodes_and_the_fifth_pod_says_so(command: Command) -> None:

@@ -120,7 +120,7 @@ def test_a_failing_selector_stops_only_when_its_device_is_reached(b: Any) -> Non
     picky = b.exactly("r0", "device.attributes['gpu.nvidia.com'].k == 1")
     good, odd = b.device("good", driver_attributes={"k": 1}), b.device("odd")
     assert allocate(b, [b.slice_of([good, odd], node="n1")], b.claim("c", picky)) is not None
-    with pytest.raises(AllocationError, match=r"claim ns/c, request r0, selector #0 on device gpu\.nvidia\.com/n1/odd"):
+    with pytest.raises(AllocationError, match=r"claim ns/c, request r0, selector 1 on device gpu\.nvidia\.com/n1/odd"):
         allocate(b, [b.slice_of([odd, good], node="n1")], b.claim("c", picky))
 
 

@@ -59,21 +59,21 @@ def test_a_missing_key_is_named_and_other_plans_still_are_chosen(b: Any) -> None
     [reason] = found.rejected
     assert reason.subject == "plan g1-gpu-rtx6000-1"
     assert "no such key: productName" in reason.message
-    assert "request gpu, selector #0" in reason.message
+    assert "request gpu, selector 1" in reason.message
     assert "gpu-0" in reason.message
 
 
 def test_a_selector_that_does_not_compile_names_claim_request_and_place(b: Any) -> None:
     found = refuse(b, b.claim("c", b.exactly("gpu", "true", f"{C}.memory >= quantity('20Gi')")))
     assert found.code == "dra-selector-compile"
-    assert found.message.startswith("claim ns/c, request gpu, selector #1: CEL compile error: 1:")
+    assert found.message.startswith("claim ns/c, request gpu, selector 2 of 2: CEL compile error: 1:")
     assert found.fact("position").startswith("1:")
     assert found.fact("ResourceClaim") == "ns/c"
 
 
 def test_a_class_selector_that_does_not_compile_names_the_class(b: Any) -> None:
     found = refuse(b, b.claim("c"), classes=(b.device_class("gpu", "device.pool == 'p'"),))
-    assert found.message.startswith("claim ns/c, DeviceClass gpu, selector #0: CEL compile error: ")
+    assert found.message.startswith("claim ns/c, class gpu, selector 1: CEL compile error: ")
     assert "undefined field 'pool'" in found.message
 
 
@@ -99,7 +99,7 @@ def test_a_selector_that_is_not_cel_is_named(b: Any) -> None:
     request = b.exactly("gpu")
     request["exactly"]["selectors"] = [{}]
     found = refuse(b, b.claim("c", request))
-    assert found.message == "claim ns/c, request gpu, selector #0: unsupported selector type (only CEL is supported)"
+    assert found.message == "claim ns/c, request gpu, selector 1: unsupported selector type (only CEL is supported)"
 
 
 def test_in_use_tainted_and_incomplete_on_a_node(b: Any) -> None:
@@ -156,9 +156,28 @@ def test_the_one_clause_in_the_way_is_offered(b: Any) -> None:
     item = b.claim("c", b.exactly("gpu", f"{A}.type == 'gpu' && {clause}"))
     found = refuse(b, item, b.gpu_plan(), b.gpu_plan("g2-gpu-rtx4000a1-m"))
     plans = "g2-gpu-rtx4000a1-s, g2-gpu-rtx4000a1-m"
-    assert found.fact("hint") == f"without {clause} the claims would fit on {plans} (memory is 20475Mi)"
+    assert found.fact("hint") == f"memory >= 20475Mi would match 2 plans: {plans}"
 
 
 def test_no_hint_where_one_clause_is_not_enough(b: Any) -> None:
     item = b.claim("c", b.exactly("gpu", f"{A}.architecture == 'Ada' && {A}.brand == 'Ada'"))
     assert refuse(b, item).fact("hint") is None
+
+
+def test_of_several_values_the_one_that_changes_least_is_offered(b: Any) -> None:
+    memory = f"{C}.memory.compareTo(quantity('80Gi')) >= 0"
+    item = b.claim("c", b.exactly("gpu", f"{memory} && {A}.type == 'gpu'"))
+    devices = [
+        b.device(name, capacity={"memory": {"value": amount}})
+        for name, amount in (("small", "16Gi"), ("large", "48Gi"))
+    ]
+    found = b.allocator(b.slice_of(devices, node="n1")).allocate(b.node(), [item], explain=True)
+    assert found.fact("hint") == "memory >= 48Gi would fit"
+
+
+def test_a_clause_of_another_form_is_offered_to_be_left_out(b: Any) -> None:
+    clause = f"{A}.productName.startsWith('Tesla')"
+    found = refuse(b, b.claim("c", b.exactly("gpu", clause)))
+    assert found.fact("hint").startswith(
+        f"without {clause} the claims would fit on g2-gpu-rtx4000a1-s (productName is "
+    )

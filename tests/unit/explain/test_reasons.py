@@ -80,6 +80,37 @@ def test_a_child_that_repeats_its_parents_message_only_says_who_it_is_about() ->
     ]
 
 
+def test_the_end_of_the_parents_message_counts_as_repeated_too() -> None:
+    tree = Reason("t", "allocating, too small", children=(Reason("t", "too small", "NodePool a", children=(LEAF,)),))
+    assert text(tree).splitlines()[1] == "└─ NodePool a"
+
+
+def test_a_child_that_has_nothing_to_add_says_so() -> None:
+    tree = Reason(
+        "taints", "did not tolerate taint", children=(Reason("taints", "did not tolerate taint", "NodePool a"),)
+    )
+    assert text(tree).splitlines()[1] == "└─ NodePool a: this is the only reason"
+
+
+def test_hints_stand_below_everything_else_and_are_all_in_the_data() -> None:
+    hints = (("hint", "memory >= 20475Mi would match 9 plans: a"), ("hint", "without x the claims would fit"))
+    tree = Reason("t", "top", facts=(*hints, ("asked", "1")), children=(LEAF,))
+    assert text(tree).splitlines() == [
+        "top (asked 1)",
+        "├─ plan a1-s: predicts 1 device, 2 asked",
+        "├─ hint: memory >= 20475Mi would match 9 plans: a",
+        "└─ hint: without x the claims would fit",
+    ]
+    data = reason_data(tree)
+    assert data["facts"] == {"asked": "1"}
+    assert data["hints"] == [line for _, line in hints]
+
+
+def test_the_place_of_a_selector_follows_without_a_name() -> None:
+    reason = Reason("dra-selector", "memory is false", facts=(("selector", "request gpu, selector 1 of 2"),))
+    assert headline(reason) == "memory is false (request gpu, selector 1 of 2)"
+
+
 def test_a_node_claim_that_was_only_tried_is_not_named() -> None:
     assert (
         headline(Reason("x", "too small", subject="NodeClaim hostname-placeholder-0001"))

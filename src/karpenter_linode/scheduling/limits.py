@@ -1,0 +1,48 @@
+"""Which plans the limits of a NodePool keep out of a new NodeClaim (spec/karpenter-scheduling.md 2.10)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from karpenter_linode.model import labels
+from karpenter_linode.model.quantity import Quantity
+from karpenter_linode.model.reason import Reason
+from karpenter_linode.scheduling.plans import bits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from karpenter_linode.scheduling.template import Template
+
+BREACH_CODE: Final = "plan-over-limits"
+_BREACH: Final = "excluded because it would breach limits"
+_WORDS: Final = ("limit", "left")
+
+
+def over_limits(template: Template, *, exact: bool = True) -> tuple[Reason, ...]:
+    """A reason for each plan that is larger than what the limits leave now, in the order of the plans.
+
+    Args:
+        template: the NodePool, charged with what it has.
+        exact: whether it is charged with all that it was charged with when the decision was taken, or with less.
+    """
+    outside = template.plans.everything & ~template.within_limits()
+    return tuple(_breach(template, position, "" if exact else "at most ") for position in bits(outside))
+
+
+def _breach(template: Template, position: int, bound: str) -> Reason:
+    plan = template.plans.plans[position]
+    exceeded = list(_exceeded(template, position))
+    text = "; ".join(f"{name} limit {limit}, {bound}{left} left" for name, limit, left in exceeded)
+    facts = tuple(
+        (f"{name} {word}", value) for name, *rest in exceeded for word, value in zip(_WORDS, rest, strict=True)
+    )
+    return Reason(BREACH_CODE, f"{_BREACH}: {text}", subject=f"plan {plan.name}", facts=facts)
+
+
+def _exceeded(template: Template, position: int) -> Iterator[tuple[str, str, str]]:
+    """The resources of which the plan has more than is left: name, limit, and what is left of it."""
+    limits = template.pool.spec.limits or {}
+    for name, left in sorted((template.remaining or {}).items()):
+        if name != labels.NODES_RESOURCE and template.plans.plans[position].capacity.get(name, 0) > left:
+            yield name, str(limits[name]), str(Quantity(max(left, 0), limits[name].notation))
