@@ -131,7 +131,7 @@ def test_completion_scripts(command: Command, shell: str) -> None:
 @pytest.mark.parametrize(
     ("words", "position", "expected"),
     [
-        ("karpenter-linode ", 1, ["plan", "simulate", "catalog", "cel", "emulator", "completion", "version"]),
+        ("karpenter-linode ", 1, list(COMMANDS)),
         ("karpenter-linode si", 1, ["simulate"]),
         ("karpenter-linode plan --exp", 2, ["--explain"]),
         ("karpenter-linode plan -o j", 3, ["json"]),
