@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -69,7 +70,9 @@ class Server:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
-        return answer(request) if callable(answer) else answer
+        given = answer(request) if callable(answer) else answer
+        response: httpx2.Response = await given if inspect.isawaitable(given) else given
+        return response
 
 
 @pytest.fixture
