@@ -1,7 +1,7 @@
 """How to reach the cluster: kubeconfig files, or the service account of a pod.
 
 lightkube reads the entries and sets up TLS. Around it: ``KUBECONFIG`` before the service account as every other client
-has it, several files merged, credential plug-ins of ``client.authentication.k8s.io/v1`` (docs/decisions/0007).
+has it, several files merged, credential plug-ins of ``client.authentication.k8s.io/v1`` (docs/decisions/0008).
 """
 
 from __future__ import annotations

@@ -126,6 +126,9 @@ METRICS: Final[dict[str, MetricSpec]] = {
     "karpenter_scheduler_unschedulable_pods_count": MetricSpec(
         "gauge", ("controller",), "Pods without a place in the last simulation."
     ),
+    "karpenter_scheduler_pending_pods_by_effective_zone_count": MetricSpec(
+        "gauge", ("controller", "zone"), "Pending pods by the zone that they can run in, `flexible` or `none`."
+    ),
     "client_go_request_total": MetricSpec("counter", ("code", "method"), "Requests to the API server."),
     "client_go_request_duration_seconds": MetricSpec(
         "histogram", ("verb", "group", "version", "kind", "subresource"), "How long they took.", tuple(map(float, _D))
