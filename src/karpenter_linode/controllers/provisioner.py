@@ -15,7 +15,7 @@ from karpenter_linode.lifecycle.node_pool import exceeded_limit, node_pool_usage
 from karpenter_linode.model.core import Node
 from karpenter_linode.model.karpenter import NodeClaim, NodePool
 from karpenter_linode.ports import CloudError, KubeError
-from karpenter_linode.scheduling import PlanTables, solve
+from karpenter_linode.scheduling import PlanTables, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,9 +74,12 @@ class Provisioner(Loop):
         self._ignore(view)
         problem = build_problem(view, instance_types, self._runtime.settings.scheduling, now)
         if not problem.pods:
+            self._report.pending_by_zone({})
             return
         self._report.begins(problem)
-        solution = solve(problem, self._tables)
+        simulation = Simulation(problem, self._tables)
+        self._report.pending_by_zone(simulation.pending_by_zone())
+        solution = simulation.run()
         self.last = (problem, solution)
         took = self._runtime.now() - now
         self._report.solved(problem, solution, took)

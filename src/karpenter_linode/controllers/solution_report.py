@@ -10,7 +10,7 @@ from karpenter_linode.model.wording import few
 from karpenter_linode.scheduling.pods import DRA_IGNORED, DRA_SKIPPED_LOG
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import timedelta
 
     from karpenter_linode.controllers.runtime import Runtime
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _CONTROLLER: Final = "provisioner"
 _FAILED_WINDOW: Final = 300
+_BY_ZONE: Final = "karpenter_scheduler_pending_pods_by_effective_zone_count"
 
 
 class SolutionReport:
@@ -37,6 +38,7 @@ class SolutionReport:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self._zones: set[str] = set()
 
     def begins(self, problem: Problem) -> None:
         """A decision is being made."""
@@ -48,6 +50,13 @@ class SolutionReport:
                 "deleting-pods": len(problem.deleting_pod_uids),
             },
         )
+
+    def pending_by_zone(self, counts: Mapping[str, int]) -> None:
+        """How many pending pods can go to which zone; zones that no pod is left for fall to zero."""
+        for zone in sorted(self._zones | counts.keys()):
+            labels_of_zone = {"controller": _CONTROLLER, "zone": zone}
+            self._runtime.metrics.set_gauge(_BY_ZONE, labels_of_zone, counts.get(zone, 0))
+        self._zones = set(counts)
 
     def solved(self, problem: Problem, solution: Solution, took: timedelta) -> None:
         """A decision was made."""

@@ -6,6 +6,6 @@ Does not belong here: clocks, events, logs, API calls; device search (``dra``); 
 
 from karpenter_linode.scheduling.plan_tables import PlanTables
 from karpenter_linode.scheduling.problem import Problem, SchedulingOptions, Solution, StateNode
-from karpenter_linode.scheduling.solver import solve
+from karpenter_linode.scheduling.solver import Simulation, solve
 
-__all__ = ["PlanTables", "Problem", "SchedulingOptions", "Solution", "StateNode", "solve"]
+__all__ = ["PlanTables", "Problem", "SchedulingOptions", "Simulation", "Solution", "StateNode", "solve"]

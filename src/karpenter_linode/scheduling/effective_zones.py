@@ -5,30 +5,32 @@ Rule: spec/karpenter-scheduling.md 2.17. Preferred node affinity does not count.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.model import labels
-from karpenter_linode.scheduling.world import World
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from karpenter_linode.model.requirement import Requirement
-    from karpenter_linode.scheduling.problem import Problem
     from karpenter_linode.scheduling.shape import Shape
+    from karpenter_linode.scheduling.world import World
 
 FLEXIBLE: Final = "flexible"
 NONE: Final = "none"
 
 
-def pending_pods_by_effective_zone(problem: Problem) -> dict[str, int]:
-    """How many pending pods can go to one zone only (by its name), to several (``flexible``) or to none (``none``)."""
-    world = World(problem)
-    pods = [(pod, world.shapes.of(pod)) for pod in problem.pods if pod.status.phase == "Pending"]
-    for _, shape in pods:
-        world.topology.learn(shape)
-    counts: dict[str, int] = {}
-    for _, shape in pods:
-        zone = _effective_zone(world, shape)
-        counts[zone] = counts.get(zone, 0) + 1
+def count_by_zone(world: World, shapes: Iterable[Shape]) -> dict[str, int]:
+    """How many pods can go to one zone only (by its name), to several (``flexible``) or to none (``none``).
+
+    Args:
+        world: the simulation before any pod is placed; it has learnt the rules of all pods.
+        shapes: the shape of each pod.
+    """
+    counts: Counter[str] = Counter()
+    for shape, pods in Counter(shapes).items():
+        counts[_effective_zone(world, shape)] += pods
     return dict(sorted(counts.items()))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.model.reason import Reason
 from karpenter_linode.scheduling import min_values
+from karpenter_linode.scheduling.effective_zones import count_by_zone
 from karpenter_linode.scheduling.placement import Placer
 from karpenter_linode.scheduling.plans import bits
 from karpenter_linode.scheduling.pods import DRA_IGNORED
@@ -46,20 +47,32 @@ def solve(problem: Problem, tables: PlanTables | None = None) -> Solution:
         NodeClaims to create, placements on nodes that exist or are being built, and for every other pod why not. Equal
         problems give equal solutions.
     """
-    return _Simulation(problem, tables).run()
+    return Simulation(problem, tables).run()
 
 
-class _Simulation:
-    def __init__(self, problem: Problem, tables: PlanTables | None) -> None:
+class Simulation:
+    """One problem being solved, for callers who also want to know how it stood before the first pod was placed.
+
+    Args:
+        problem: everything that the decision may depend on.
+        tables: as for ``solve``.
+    """
+
+    def __init__(self, problem: Problem, tables: PlanTables | None = None) -> None:
         self._problem = problem
         self._world = World(problem, tables)
         self._placer = Placer(self._world)
         self._unplaced: list[Unplaced] = []
         self._placements = 0
+        self._queue = self._admitted()
+
+    def pending_by_zone(self) -> dict[str, int]:
+        """How many pending pods can go to which zone (spec 2.17). To be asked before ``run``."""
+        return count_by_zone(self._world, (shape for pod, shape in self._queue if pod.status.phase == "Pending"))
 
     def run(self) -> Solution:
-        queue = self._queue()
-        left = self._place_all(queue)
+        """Place the pods; once."""
+        left = self._place_all(self._queue)
         refusals = Refusals(self._world)
         for pod, first, last, outcome in left:
             reason = refusals.explain(pod, first, last) if outcome != OUT_OF_STEPS else self._out_of_steps(pod)
@@ -75,7 +88,7 @@ class _Simulation:
             notes=tuple(self._world.notes),
         )
 
-    def _queue(self) -> list[tuple[Pod, Shape]]:
+    def _admitted(self) -> list[tuple[Pod, Shape]]:
         """Pods that may be placed, in order; the others are refused at once."""
         world, problem = self._world, self._problem
         admitted = []

@@ -232,3 +232,27 @@ def test_an_orphan_that_cannot_be_deleted_does_not_keep_others(lab: Any) -> None
         task.cancel()
 
     lab(story)
+
+
+def test_pending_pods_are_counted_by_zone_and_zones_without_any_fall_to_zero(lab: Any) -> None:
+    async def story(world: Any) -> None:
+        provisioner = Provisioner(world.runtime, Batcher(world.clock, timedelta(seconds=1), timedelta(seconds=10)))
+        metric = "karpenter_scheduler_pending_pods_by_effective_zone_count"
+
+        def seen() -> dict[str, float]:
+            return {dict(key)["zone"]: value for key, value in world.metrics.gauges[metric].items()}
+
+        waiting = pod()
+        waiting["spec"] = {**waiting["spec"], "nodeName": "", "nodeSelector": {"topology.kubernetes.io/zone": "us-ord"}}
+        world.create(waiting)
+        unschedulable = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+        status = {"status": {"phase": "Pending", "conditions": unschedulable}}
+        patched = world.store.patch(type_of(Pod), "p", status, namespace="default", subresource="status")
+        world.runtime.observe(patched.decode(Pod))
+        await provisioner.provide()
+        assert seen() == {"us-ord": 1}
+        world.runtime.state.forget(world.runtime.state.get(Pod, "default/p"))
+        await provisioner.provide()
+        assert seen() == {"us-ord": 0}
+
+    lab(story)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from karpenter_linode.scheduling.effective_zones import pending_pods_by_effective_zone
 from karpenter_linode.scheduling.results import non_pending_errors, non_pending_unplaced
+from karpenter_linode.scheduling.solver import Simulation
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -56,8 +56,8 @@ def spread(*values: str) -> dict[str, Any]:
     ],
 )
 def test_effective_zones(make: Any, pod: dict[str, Any], expected: str) -> None:
-    assert pending_pods_by_effective_zone(make.problem([make.pod(**pod)])) == {expected: 1}
+    assert Simulation(make.problem([make.pod(**pod), make.pod(**pod)])).pending_by_zone() == {expected: 2}
 
 
 def test_running_pods_have_no_effective_zone(make: Any) -> None:
-    assert pending_pods_by_effective_zone(make.problem([make.running("n")])) == {}
+    assert Simulation(make.problem([make.running("n")])).pending_by_zone() == {}
