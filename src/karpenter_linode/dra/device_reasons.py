@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.cel import EvaluationError
 from karpenter_linode.dra.capacity import consumption
+from karpenter_linode.dra.key_hints import MISSING_KEY, key_hint
 from karpenter_linode.dra.limits import feature_of_attribute
 from karpenter_linode.model.labels import WELL_KNOWN
 from karpenter_linode.model.quantity import Quantity
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from karpenter_linode.model.requirements import Requirements
 
 _LAST_NAME: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)['\"\]]*$")
-_MISSING_KEY: Final = re.compile(r"no such key: ([A-Za-z0-9_./-]+)")
 _SHOWN: Final = 8
 
 
@@ -98,7 +98,9 @@ def _not_selected(placed: PlacedSelector, candidate: Candidate) -> _Finding | No
             return None
         clauses = placed.selector.explain(candidate.shape)
     except EvaluationError as error:
-        return _Finding("dra-selector-error", f"{placed.place} fails: {with_feature(error.message)}")
+        hint = key_hint(error.message, candidate.shape.driver, candidate.shape.device)
+        told = f"{placed.place} fails: {with_feature(error.message)}"
+        return _Finding("dra-selector-error", told, (("hint", hint),) if hint else ())
     clause = next((item for item in clauses if item.outcome == "false"), None)
     if clause is None:
         return _Finding("dra-selector", f"{placed.place} is false")
@@ -126,7 +128,7 @@ def _last_name(expression: str) -> str:
 
 def with_feature(message: str) -> str:
     """A selector's failure, with the feature behind the key that is missing where it cannot be predicted."""
-    found = _MISSING_KEY.search(message)
+    found = MISSING_KEY.search(message)
     feature = feature_of_attribute(found[1]) if found else None
     return f"{message}; predicted devices cannot promise {feature}" if feature else message
 

@@ -20,6 +20,7 @@ from karpenter_linode.cel import (
     map_of,
     object_type,
 )
+from karpenter_linode.dra.key_hints import UNPREDICTED
 from karpenter_linode.model import codec
 from karpenter_linode.model.semver import SemVer, SemVerError
 
@@ -106,7 +107,7 @@ class PredictedMap(dict[str, Any]):
 
     @staticmethod
     def _guess(key: object) -> EvaluationError:
-        return EvaluationError(f"no such key: {key} (published by the driver, not predicted)")
+        return EvaluationError(f"no such key: {key} {UNPREDICTED}")
 
 
 class Shape:

@@ -8,6 +8,7 @@ from karpenter_linode.cel import CompileError, EvaluationError
 from karpenter_linode.dra.bindings import NO_BINDINGS
 from karpenter_linode.dra.capacity import Amounts, consumption, unserved
 from karpenter_linode.dra.errors import AllocationError
+from karpenter_linode.dra.key_hints import key_hint
 from karpenter_linode.dra.pools import INVALID
 
 if TYPE_CHECKING:
@@ -220,7 +221,13 @@ def _runtime_failure(
     alternative: Alternative, placed: PlacedSelector, candidate: Candidate, error: EvaluationError
 ) -> AllocationError:
     where = "" if placed.owner.startswith("request") else f"request {alternative.label}: "
-    facts = (("expression", placed.selector.text), ("device", str(candidate.id)), ("error", error.message))
+    facts: tuple[tuple[str, str], ...] = (
+        ("expression", placed.selector.text),
+        ("device", str(candidate.id)),
+        ("error", error.message),
+    )
+    hint = key_hint(error.message, candidate.shape.driver, candidate.shape.device)
+    facts += (("hint", hint),) if hint else ()
     device = f"predicted device {candidate.id.device}" if candidate.id.template else f"device {candidate.id}"
     return AllocationError(
         "dra-selector-error", f"{where}{placed.place} on {device}: CEL runtime error: {error.message}", facts

@@ -285,3 +285,13 @@ def test_help_and_guide_list_every_kind_that_matters_in_a_cluster(command: Comma
     wanted = {type_of(kind).plural for kind in (*CORE_KINDS, *DRA_KINDS, ResourceClaimTemplate)} | {"priorityclasses"}
     for text in (command("plan", "--help").out, Path("docs/user-guide.md").read_text(encoding="utf-8")):
         assert {word for word in wanted if word not in text} == set()
+
+
+def test_a_misspelt_attribute_is_answered_with_the_right_one(command: Command, tmp_path: Path) -> None:
+    workload = Path("examples/unguarded-selector/workload.yaml").read_text(encoding="utf-8")
+    assert "productName" in workload
+    (tmp_path / "workload.yaml").write_text(workload.replace("productName", "productname"), encoding="utf-8")
+    result = command("plan", "examples/unguarded-selector/cluster.yaml", str(tmp_path))
+    assert result.code == 1
+    assert "CEL runtime error: no such key: productname" in result.out
+    assert "hint: is productName meant? names are case-sensitive" in result.out
