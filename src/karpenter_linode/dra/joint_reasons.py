@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.dra.constraints import attribute_values
 from karpenter_linode.dra.limits import feature_of_attribute
+from karpenter_linode.model.quantity import Quantity
 from karpenter_linode.model.reason import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from karpenter_linode.dra.constraints import Constraint, Value
+    from karpenter_linode.dra.devices import CounterKey, PoolKey
     from karpenter_linode.dra.prepare import PreparedClaim
     from karpenter_linode.dra.view import Usage, View
 
@@ -47,22 +49,31 @@ def _constraint(claim: PreparedClaim, constraint: Constraint, view: View, usage:
     feature = feature_of_attribute(constraint.attribute) if None in devices else None
     promise = f"; predicted devices cannot promise {feature}" if feature else ""
     return Reason(
-        "dra-constraint",
-        f"{field} {constraint.attribute}: {seen}{promise}",
-        subject=f"constraint {field}",
-        facts=facts,
+        "dra-constraint", f"{seen}{promise}", subject=f"constraint {field} {constraint.attribute}", facts=facts
     )
 
 
 def _counters(view: View, usage: Usage) -> Iterator[Reason]:
-    needed = {(candidate.pool, counter) for candidate in view.candidates for counter, _ in candidate.counters}
-    for pool, left in usage.remaining.items():
-        facts = tuple(
-            (f"{counter[0]}/{counter[1]}", str(amount)) for counter, amount in left.items() if (pool, counter) in needed
-        )
-        if facts:
-            text = ", ".join(f"{name} {amount}" for name, amount in facts)
-            yield Reason("dra-counters", f"counters left: {text}", subject=f"pool {pool[0]}/{pool[1]}", facts=facts)
+    """What is left of each counter that a device draws from, and how much each device needs."""
+    needs: dict[tuple[PoolKey, CounterKey], list[tuple[str, Quantity]]] = {}
+    for candidate in view.candidates:
+        for consumption in candidate.device.consumes_counters:
+            for name, drawn in consumption.counters.items():
+                key = (candidate.pool, (consumption.counter_set, name))
+                needs.setdefault(key, []).append((candidate.id.device, drawn.value))
+    for (pool, counter), devices in needs.items():
+        left = usage.remaining.get(pool, {}).get(counter)
+        if left is not None:
+            amount = str(Quantity.of(left, devices[0][1].notation))
+            asked = ", ".join(f"{device} needs {need}" for device, need in devices[:_SHOWN])
+            more = f" and {len(devices) - _SHOWN} more" if len(devices) > _SHOWN else ""
+            label = "/".join(counter)
+            yield Reason(
+                "dra-counters",
+                f"counter {label}: {amount} left; {asked}{more}",
+                subject=f"pool {pool[0]}/{pool[1]}",
+                facts=((label, amount),),
+            )
 
 
 def _shown(values: frozenset[Value] | None) -> str:

@@ -83,9 +83,11 @@ class DeviceDesk:
             for claim in claims
         )
 
-    def on_node(self, node: ExistingNode, claims: tuple[ResourceClaim, ...]) -> Allocation | Reason:
+    def on_node(
+        self, node: ExistingNode, claims: tuple[ResourceClaim, ...], *, explain: bool = False
+    ) -> Allocation | Reason:
         """Devices on a node that exists; predicted ones until it is initialized (spec 9.1)."""
-        return self._allocator.allocate(self._node_target(node), claims)
+        return self._allocator.allocate(self._node_target(node), claims, explain=explain)
 
     def on_claim(
         self,

@@ -53,7 +53,7 @@ class Refusals:
     def __init__(self, world: World) -> None:
         self._world = world
         self._new: dict[Shape, tuple[Reason, ...]] = {}
-        self._taken: dict[Shape, tuple[Reason, ...]] = {}
+        self._taken: dict[Shape, tuple[tuple[Reason, ...], tuple[ExistingNode, ...]]] = {}
 
     def explain(self, pod: Pod, first: Shape, shape: Shape) -> Reason:
         """The whole tree for a pod; the root is the event's line.
@@ -219,13 +219,31 @@ class Refusals:
         found = self._taken.get(shape)
         if found is None:
             nodes, claims = self._world.existing.nodes, self._world.open.claims
-            on_nodes = ((node.name, self._node_refusal(node, pod, shape)) for node in nodes[:_EXAMINED])
-            on_claims = ((claim.name, self._claim_refusal(claim, shape)) for claim in claims[:_EXAMINED])
-            found = self._taken[shape] = (
-                *_counted("existing-nodes", "existing node", len(nodes), on_nodes),
+            on_nodes = [(node, self._node_refusal(node, pod, shape)) for node in nodes[:_EXAMINED]]
+            on_claims = [(claim.name, self._claim_refusal(claim, shape)) for claim in claims[:_EXAMINED]]
+            reasons = (
+                *_counted("existing-nodes", "existing node", len(nodes), ((node.name, why) for node, why in on_nodes)),
                 *_counted("planned-claims", "planned NodeClaim", len(claims), on_claims),
             )
-        return found
+            lacking = [node for node, (code, _) in on_nodes if code == "dra"][:_EXAMPLES]
+            found = self._taken[shape] = (reasons, tuple(lacking))
+        reasons, nodes_lacking = found
+        trees = self._device_trees(nodes_lacking, pod)
+        return tuple(_with_trees(reason, trees) for reason in reasons) if trees else reasons
+
+    def _device_trees(self, nodes: tuple[ExistingNode, ...], pod: Pod) -> dict[str, list[Reason]]:
+        """By refusal, what is wrong with the devices of some nodes; told for each pod, as it may name its claims."""
+        devices = self._world.devices
+        claims = devices.claims_of(pod) if devices is not None and nodes else ()
+        trees: dict[str, list[Reason]] = {}
+        if devices is None or isinstance(claims, Reason):
+            return trees
+        for node in nodes:
+            answer = devices.on_node(node, claims, explain=True)
+            if isinstance(answer, Reason):
+                found = [msgspec.structs.replace(child, facts=child.facts + answer.facts) for child in answer.children]
+                trees.setdefault(f"{WRAPPER}, {answer.message}", []).extend(found)
+        return trees
 
     def _node_refusal(self, node: ExistingNode, pod: Pod, shape: Shape) -> tuple[str, str]:
         taints = untolerated(node.view.taints, shape.tolerations)
@@ -284,6 +302,17 @@ class Refusals:
             if not self._world.topology.open_allowed(rules, self._world.templates, claim.bit):
                 return "topology", "a topology rule forbids it"
         return ("dra", "no devices left for it") if shape.dra else ("other", "refused")
+
+
+def _with_trees(reason: Reason, trees: dict[str, list[Reason]]) -> Reason:
+    """The refusals by existing nodes with what is below those about devices."""
+    if reason.code != "existing-nodes":
+        return reason
+    children = tuple(
+        msgspec.structs.replace(child, children=tuple(trees.get(child.message, ())) if child.code == "dra" else ())
+        for child in reason.children
+    )
+    return msgspec.structs.replace(reason, children=children)
 
 
 def _given_up(first: Shape, last: Shape) -> tuple[Reason, ...]:

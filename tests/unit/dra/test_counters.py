@@ -202,7 +202,7 @@ def test_the_reason_tells_what_is_left(b: Any) -> None:
     parts = [part(b, f"p{index}", memory=5) for index in range(2)]
     allocator = b.allocator(*published(b, [counter_set(memory=8)], parts))
     refused = allocator.allocate(b.node(), [b.claim("c", b.exactly(count=2))], explain=True)
-    assert "counters left: cs/memory 8" in b.tree(refused)
+    assert "counter cs/memory: 8 left; p0 needs 5, p1 needs 5" in b.tree(refused)
     allocator.commit(allocator.allocate(b.node(), [b.claim("a")]))
     refused = allocator.allocate(b.node(), [b.claim("c")], explain=True)
     assert "it needs 5 of counter memory in set cs, 3 left" in b.tree(refused)
