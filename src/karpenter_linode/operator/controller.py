@@ -64,7 +64,7 @@ class ControllerProcess:
         self._settings, self._config, self._environ = settings, config, environ
         self._logger, self._version = logger, version
         self._clock, self._random = SystemClock(), SystemRandom()
-        self.metrics = PrometheusMetrics()
+        self.metrics = PrometheusMetrics(logger)
         self.leading = False
         self._checked = False
         self._runtime: Runtime | None = None

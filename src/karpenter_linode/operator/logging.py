@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+import traceback
 from collections import OrderedDict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,7 +35,8 @@ class JsonLogger:
 
     Keys: ``level``, ``time``, ``logger``, ``message``, then the fields. Of lines with equal message and level, the
     first 100 in a second are written and then every hundredth, so that a fault that repeats cannot fill a disk. A field
-    named after a kind holds an object's name, which becomes ``{name, namespace}``.
+    named after a kind holds an object's name, which becomes ``{name, namespace}``. The stack of an exception in ``exc_info``
+    is shown at level debug only.
 
     Args:
         outputs: where lines go.
@@ -73,6 +75,9 @@ class JsonLogger:
     def _log(self, level: str, event: str, fields: dict[str, Any]) -> None:
         if LEVELS.index(level) < self._threshold or not self._sampled(level, event):
             return
+        error = fields.pop("exc_info", None)
+        if isinstance(error, BaseException) and self._threshold == 0:
+            fields["stacktrace"] = "".join(traceback.format_exception(error))
         line = {
             "level": _NAMES[level],
             "time": self._now().isoformat(timespec="milliseconds").replace("+00:00", "Z"),

@@ -12,6 +12,8 @@ from prometheus_client.process_collector import ProcessCollector
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from karpenter_linode.ports import Logger
+
 _D: Final = (
     *(
         0.005,
@@ -154,9 +156,18 @@ METRICS: Final[dict[str, MetricSpec]] = {
 
 
 class PrometheusMetrics:
-    """``ports.Metrics`` that Prometheus can scrape. A name that ``METRICS`` does not have is an error."""
+    """``ports.Metrics`` that Prometheus can scrape.
 
-    def __init__(self) -> None:
+    What ``METRICS`` does not have, or not with these labels, is dropped and told of once: a mistake in counting must not
+    stop what is counted.
+
+    Args:
+        logger: told of what is dropped.
+    """
+
+    def __init__(self, logger: Logger) -> None:
+        self._logger = logger
+        self._dropped: set[str] = set()
         _disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
@@ -164,15 +175,21 @@ class PrometheusMetrics:
 
     def increment(self, name: str, labels: Mapping[str, str], by: float = 1) -> None:
         """Add to a counter."""
-        self._series(name, labels).inc(by)
+        series = self._series(name, labels)
+        if series is not None:
+            series.inc(by)
 
     def observe(self, name: str, labels: Mapping[str, str], value: float) -> None:
         """Add a sample to a histogram or summary."""
-        self._series(name, labels).observe(value)
+        series = self._series(name, labels)
+        if series is not None:
+            series.observe(value)
 
     def set_gauge(self, name: str, labels: Mapping[str, str], value: float) -> None:
         """Set a gauge."""
-        self._series(name, labels).set(value)
+        series = self._series(name, labels)
+        if series is not None:
+            series.set(value)
 
     def clear(self, name: str) -> None:
         """Drop every series of a metric with labels."""
@@ -183,8 +200,14 @@ class PrometheusMetrics:
         return generate_latest(self.registry)
 
     def _series(self, name: str, labels: Mapping[str, str]) -> Any:
+        spec = METRICS.get(name)
+        if spec is None or set(spec.labels) != set(labels):
+            if name not in self._dropped:
+                self._dropped.add(name)
+                self._logger.error("dropping an unknown metric", metric=name, labels=sorted(labels))
+            return None
         metric = self._metrics[name]
-        return metric.labels(**labels) if METRICS[name].labels else metric
+        return metric.labels(**labels) if spec.labels else metric
 
 
 def _made(name: str, spec: MetricSpec, registry: CollectorRegistry) -> Any:

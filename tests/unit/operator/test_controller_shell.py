@@ -101,7 +101,7 @@ async def metrics_of_the_described_example() -> MemoryMetrics:
 
 
 def test_a_scrape_shows_what_was_counted() -> None:
-    metrics = PrometheusMetrics()
+    metrics = PrometheusMetrics(logger(io.StringIO()))
     labels = {"reason": "provisioned", "nodepool": "gpu", "min_values_relaxed": "false"}
     metrics.increment("karpenter_nodeclaims_created_total", labels)
     metrics.observe("karpenter_nodes_lifetime_duration_seconds", {"nodepool": "gpu"}, 1000)
@@ -115,9 +115,21 @@ def test_a_scrape_shows_what_was_counted() -> None:
     assert "_created" not in text.replace("nodeclaims_created", "").replace("nodes_created", "")
 
 
-def test_a_metric_that_is_not_in_the_table_is_an_error() -> None:
-    with pytest.raises(KeyError):
-        PrometheusMetrics().increment("karpenter_made_up_total", {})
+def test_a_metric_that_is_not_known_is_dropped_and_told_of_once() -> None:
+    output = io.StringIO()
+    metrics = PrometheusMetrics(logger(output))
+    for _ in range(3):
+        metrics.increment("karpenter_made_up_total", {})
+        metrics.increment("karpenter_nodes_drained_total", {"pool": "gpu"})
+    assert [line["metric"] for line in lines(output)] == ["karpenter_made_up_total", "karpenter_nodes_drained_total"]
+
+
+def test_stacks_are_shown_when_debugging_only() -> None:
+    for level, shown in (("info", False), ("debug", True)):
+        output = io.StringIO()
+        logger(output, level).error("Reconciler error", error="bug", exc_info=ValueError("bug"))
+        assert ("stacktrace" in lines(output)[0]) is shown
+        assert "exc_info" not in lines(output)[0]
 
 
 def test_probes_and_metrics_are_served() -> None:
@@ -125,7 +137,7 @@ def test_probes_and_metrics_are_served() -> None:
 
     async def serve() -> list[tuple[int, str]]:
         health = HttpServer(health_app({"manager": lambda: wrong["manager"], "crd": lambda: ""}), 0)
-        shown = HttpServer(metrics_app(PrometheusMetrics(), lambda: None), 0)
+        shown = HttpServer(metrics_app(PrometheusMetrics(logger(io.StringIO())), lambda: None), 0)
         for server in (health, shown):
             server.start()
         answers = []
