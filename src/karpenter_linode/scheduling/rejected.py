@@ -13,6 +13,8 @@ from karpenter_linode.scheduling.solver import solve
 from karpenter_linode.scheduling.world import World
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from karpenter_linode.model.instance_type import InstanceType
     from karpenter_linode.model.karpenter import NodePool
     from karpenter_linode.scheduling.problem import PlannedNodeClaim, Problem, Solution
@@ -21,7 +23,11 @@ if TYPE_CHECKING:
 _EXPLAINED: Final = 20  # NodeClaims; more than anybody reads
 _ROUNDS: Final = 8
 _CROWDED_OUT: Final = "would do alone; what else was placed in this round rules it out"
+_TOO_SMALL: Final = "cannot hold all {} pods of this NodeClaim at once"
 _NOT_OFFERED: Final = "no available offering that meets the requirements of the NodePool"
+# Refusals by the group of plans they exclude, and those of places that exist in the second solution only.
+_OF_PLANS: Final = frozenset({"requirements", "offerings", "resources", "host-ports"})
+_OF_THE_TRIAL: Final = frozenset({"existing-nodes", "planned-claims", "relaxation"})
 _EXCLUDED: Final = "excluded by the requirements of the NodePool"
 
 
@@ -71,10 +77,14 @@ def _rejected(
         if not left or not pods:
             break
         answer = solve(replace(base, instance_types={claim.node_pool: tuple(left)}))
-        able = {name for planned in answer.new_node_claims for name in planned.instance_types}
-        if answer.unplaced or not able:
-            reasons += [child for item in answer.unplaced[:1] for child in _of_plans(item.reason)]
+        if answer.unplaced:
+            reasons += _about_plans(answer.unplaced[0].reason)
             break
+        if len(answer.new_node_claims) != 1:  # a plan that holds all pods would have been given all of them
+            text = _TOO_SMALL.format(len(pods))
+            reasons += [Reason("plan-too-small", text, subject=f"plan {kind.name}") for kind in left]
+            break
+        able = set(answer.new_node_claims[0].instance_types)
         reasons += _by_surroundings(left, able)
         left = [kind for kind in left if kind.name not in able]
     return (*reasons, *limited)
@@ -90,11 +100,13 @@ def _excluded(kinds: list[InstanceType], pools: tuple[NodePool, ...]) -> dict[st
     )
 
 
-def _of_plans(reason: Reason) -> tuple[Reason, ...]:
-    """The part of a tree that is about plans: below the pool and below the NodeClaim that was tried."""
-    while len(reason.children) == 1 and not reason.subject.startswith("plan"):
-        reason = reason.children[0]
-    return reason.children or (reason,)
+def _about_plans(reason: Reason) -> Iterator[Reason]:
+    """The parts of a pod's refusal that are about plans; what stands above them tells of a trial that never was."""
+    if reason.code in _OF_PLANS or reason.subject.startswith("plan "):
+        yield reason
+    elif reason.code not in _OF_THE_TRIAL:
+        for child in reason.children:
+            yield from _about_plans(child)
 
 
 def _by_surroundings(left: list[InstanceType], able: set[str]) -> list[Reason]:
