@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from karpenter_linode.explain.brief import brief
 from karpenter_linode.explain.text import Line, names
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 # A NodeClaim that was only tried has no name yet; the solver's stand-in for one says nothing to people.
 _UNNAMED: Final = "NodeClaim hostname-placeholder-"
+_NEW: Final = "a new NodeClaim"
 # Facts that the line tells in other words: the subject how many are summed up, the message how many devices there are,
 # the place of a selector its text, the name of a device its whole identity.
 _FOR_MACHINES: Final = frozenset({"count", "predicted", "devices", "expression", "device"})
@@ -41,7 +43,7 @@ def reason_data(reason: Reason) -> dict[str, Any]:
     """A tree as plain data; empty members are left out."""
     data: dict[str, Any] = {"code": reason.code, "message": reason.message}
     if reason.subject:
-        data["subject"] = reason.subject
+        data["subject"] = _NEW if reason.subject.startswith(_UNNAMED) else reason.subject
     facts = {name: value for name, value in reason.facts if name != _HINT}
     if facts:
         data["facts"] = facts
@@ -61,7 +63,7 @@ def _headline(reason: Reason, subjects: list[str]) -> str:
     ]
     facts = f" ({', '.join(unsaid)})" if unsaid else ""
     who = f"{_joined(subjects)}: " if subjects and not _told(subjects, reason.message) else ""
-    return f"{who}{reason.message}{facts}"
+    return f"{who}{brief(reason.message)}{facts}"
 
 
 def _hints(reason: Reason) -> list[str]:
@@ -81,7 +83,7 @@ def _told(subjects: list[str], message: str) -> bool:
 def _joined(subjects: list[str]) -> str:
     """``plan a`` and ``plan b`` as ``plans a, b``."""
     if subjects[0].startswith(_UNNAMED):
-        return "a new NodeClaim"
+        return _NEW
     first, _, _ = subjects[0].partition(" ")
     if len(subjects) > 1 and all(subject.startswith(f"{first} ") for subject in subjects):
         return f"{len(subjects)} {first}s {names([subject[len(first) + 1 :] for subject in subjects])}"
@@ -102,7 +104,9 @@ def _add_children(parent: Reason, indent: str, lines: list[Line]) -> None:
 
 def _repeats(parent: Reason, reason: Reason, subjects: list[str]) -> bool:
     """Whether a child passes on what its parent has said, as one with a single cause often does."""
-    return bool(subjects) and (parent.message == reason.message or parent.message.endswith(f", {reason.message}"))
+    alone = len(parent.children) == 1 or bool(reason.children) or bool(_hints(reason))
+    said = parent.message == reason.message or parent.message.endswith(f", {reason.message}")
+    return bool(subjects) and alone and said
 
 
 def _repeated(reason: Reason, subjects: list[str]) -> str:

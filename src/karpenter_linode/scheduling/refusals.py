@@ -76,8 +76,12 @@ class Refusals:
             decisive[0].code,
             "; ".join(part.message for part in decisive),
             subject=f"Pod {pod.key}",
-            children=(*parts, *_given_up(first, shape)),
+            children=(*parts, *self._skipped(), *_given_up(first, shape)),
         )
+
+    def _skipped(self) -> tuple[Reason, ...]:
+        """NodePools that no plan is left for: the one that the pod is meant for may be among them."""
+        return tuple(self._world.notes) if self._world.templates else ()
 
     # New claims
 

@@ -66,3 +66,17 @@ def test_strict_takes_warnings_for_errors(command: Command, tmp_path: Path, name
     assert result.code == 2
     assert "error: " in result.err
     assert "there is no plan of that name" in result.err
+
+
+def test_a_pool_that_a_typo_emptied_stands_below_the_pod_that_asks_for_it(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "gpu.yaml").write_text(POOL.replace("g6-dedicated-4, ", "") % ("In", "g2-typo"))
+    (tmp_path / "cpu.yaml").write_text(POOL.replace("name: gpu", "name: cpu") % ("In", "g6-dedicated-8"))
+    (tmp_path / "pod.yaml").write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
+        "spec: {nodeSelector: {karpenter.sh/nodepool: gpu}, containers: [{name: c}]}\n"
+    )
+    result = command("plan", str(tmp_path), "-o", "json")
+    (refused,) = result.data["unplaced"]
+    pools = {child["subject"]: child["message"] for child in refused["reason"]["children"]}
+    assert "filtered out all instance types" in pools["NodePool gpu"]
+    assert refused["reason"]["message"] == pools["NodePool cpu"], "the event tells of pools that have plans"

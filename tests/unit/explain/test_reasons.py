@@ -120,3 +120,14 @@ def test_a_node_claim_that_was_only_tried_is_not_named() -> None:
 
 def test_a_number_inside_another_number_does_not_count_as_said() -> None:
     assert headline(Reason("x", "16 asked", facts=(("left", "6"),))) == "16 asked (left 6)"
+
+
+def test_a_new_node_claim_has_no_name_for_machines_either() -> None:
+    assert reason_data(Reason("x", "y", subject="NodeClaim hostname-placeholder-0001"))["subject"] == "a new NodeClaim"
+
+
+def test_requirements_and_resources_of_contract_texts_are_for_machines() -> None:
+    text = 'no instance type has enough resources, requirements=a In [b], resources={"cpu":"1"}'
+    reason = Reason("instance-types", text, subject="NodePool gpu")
+    assert headline(reason) == "NodePool gpu: no instance type has enough resources"
+    assert reason_data(reason)["message"] == text
