@@ -14,7 +14,7 @@ from karpenter_linode.model.meta import KubeObject
 from karpenter_linode.ports import GoneError, Listing
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from karpenter_linode.kube.http import KubeHttp
     from karpenter_linode.kube.watching import WatchOptions
@@ -66,15 +66,14 @@ class LightkubeApi:
         except GoneError:
             return await self._pages(kind, namespace, params)
 
-    async def watch(self, kind: type[T], resource_version: str) -> AsyncIterator[WatchEvent[T]]:
+    def watch(self, kind: type[T], resource_version: str) -> AsyncGenerator[WatchEvent[T], None]:
         """Changes after a resource version, until cancelled; broken and silent streams are opened again.
 
         Raises:
             GoneError: the version is too old: list again.
             KubeError: the server refuses for another reason.
         """
-        async for event in self.watching.watch(kind, resource_version):
-            yield event
+        return self.watching.watch(kind, resource_version)
 
     async def create(self, obj: T) -> T:
         """Create and return the stored object. Raises AlreadyExistsError, InvalidError."""

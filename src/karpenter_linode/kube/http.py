@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import httpx2
@@ -14,7 +15,7 @@ from karpenter_linode.kube.errors import ConnectionConfigError, UnreachableError
 from karpenter_linode.model import codec
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from karpenter_linode.ports import Clock, KubeError
 
@@ -132,8 +133,8 @@ class KubeHttp:
         """What the server has at a path that is no resource, as ``/version``. Raises KubeError."""
         return await self.send(KubeCall("get", "", "", raw_path=path))
 
-    async def lines(self, call: KubeCall, silence_seconds: float) -> AsyncIterator[bytes]:
-        """The lines of a stream until the server ends it.
+    async def lines(self, call: KubeCall, silence_seconds: float) -> AsyncGenerator[list[bytes], None]:
+        """The lines of a stream until the server ends it, as many at a time as arrive at once.
 
         Args:
             call: the call.
@@ -151,8 +152,9 @@ class KubeHttp:
             if not response.is_success:
                 content = await self._guarded(call, response.aread())
                 raise error_from(str(call), response.status_code, status_of(content))
-            async for line in _split(call, response):
-                yield line
+            async with aclosing(_split(call, response)) as batches:
+                async for batch in batches:
+                    yield batch
         except httpx2.RequestError as error:
             raise _unreachable(call, error) from None
         finally:
@@ -195,7 +197,7 @@ class KubeHttp:
             self._on_call(KubeCallRecord(call, _METHODS[call.verb], code, seconds))
 
 
-async def _split(call: KubeCall, response: httpx2.Response) -> AsyncIterator[bytes]:
+async def _split(call: KubeCall, response: httpx2.Response) -> AsyncGenerator[list[bytes], None]:
     parts: list[bytes] = []
     size = 0
     async for chunk in response.aiter_raw():
@@ -206,10 +208,9 @@ async def _split(call: KubeCall, response: httpx2.Response) -> AsyncIterator[byt
             raise UnreadableError(f"{call}: an event of more than {_LONGEST_LINE >> 20} MiB")
         if not rest:
             continue
-        yield b"".join(parts)
-        for line in rest[:-1]:
-            yield line
-        parts, size = [rest[-1]], len(rest[-1])
+        last = rest.pop()
+        yield [b"".join(parts), *rest]
+        parts, size = [last], len(last)
     if parts and parts[-1]:
         # What has no end of line was cut off; the change will come again.
         raise UnreachableError(f"{call}: the stream broke off within an event")

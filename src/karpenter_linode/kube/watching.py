@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from karpenter_linode.model.meta import KubeObject
 from karpenter_linode.ports import KubeError, TooManyRequestsError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from karpenter_linode.kube.http import KubeHttp
     from karpenter_linode.ports import Clock, Logger, Random, WatchEvent
@@ -72,23 +73,28 @@ class Watching:
         self.unreadable_objects += 1
         self._logger.error("ignoring an object that cannot be read", kind=kind.KIND, name=key, error=problem)
 
-    async def watch(self, kind: type[T], version: str) -> AsyncIterator[WatchEvent[T]]:
+    async def watch(self, kind: type[T], version: str) -> AsyncGenerator[WatchEvent[T], None]:
         """Changes after a version, until cancelled.
 
         Raises:
             GoneError: the version is too old.
             KubeError: the server refuses for a reason that waiting does not mend.
         """
-        failures = 0
+        failures, silence = 0, self._options.silence
         self._heard[kind.PLURAL] = time.monotonic()
         try:
             while True:
                 opened = time.monotonic()
                 try:
-                    async for event in self._stream(kind, version):
-                        version = event.resource_version or version
-                        failures = 0
-                        yield event
+                    async with aclosing(self._http.lines(call := self._call(kind, version), silence)) as batches:
+                        name = str(call)
+                        async for batch in batches:
+                            self._heard[kind.PLURAL] = time.monotonic()
+                            for line in batch:
+                                event = decode_event(line, kind, name, self.unreadable)
+                                version = event.resource_version or version
+                                failures = 0
+                                yield event
                     if time.monotonic() - opened < 1:  # a server that ends streams at once is not hammered
                         failures += 1
                         await self._clock.sleep(self._pause(failures))
@@ -113,7 +119,7 @@ class Watching:
         longest = min(self._options.longest_pause, self._options.pause * (1 << min(failures - 1, _MAX_DOUBLINGS)))
         return self._random.uniform(longest / 2, longest)
 
-    async def _stream(self, kind: type[T], version: str) -> AsyncIterator[WatchEvent[T]]:
+    def _call(self, kind: type[KubeObject], version: str) -> KubeCall:
         seconds = self._random.uniform(self._options.shortest, self._options.longest)
         params = {
             "watch": "true",
@@ -121,8 +127,4 @@ class Watching:
             "resourceVersion": version,
             "timeoutSeconds": str(int(seconds)),
         }
-        call = KubeCall("watch", kind.API_VERSION, kind.PLURAL, params=params)
-        name, plural, heard = str(call), kind.PLURAL, self._heard
-        async for line in self._http.lines(call, self._options.silence):
-            heard[plural] = time.monotonic()
-            yield decode_event(line, kind, name, self.unreadable)
+        return KubeCall("watch", kind.API_VERSION, kind.PLURAL, params=params)
