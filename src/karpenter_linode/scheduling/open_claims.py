@@ -26,7 +26,7 @@ class OpenClaim:
         index: its number; bit ``1 << index`` of every mask over claims.
         name: stable id within the solution.
         hostname: the placeholder for its node's name, never repeated within a simulation.
-        state: template and requirements.
+        state: template and requirements; the template stays.
         plans: mask of the plans that are still possible.
         relaxed_min_values: whether minValues was lowered to open it.
     """
@@ -45,6 +45,7 @@ class OpenClaim:
         "relaxed_min_values",
         "reserved",
         "state",
+        "template",
         "total",
     )
 
@@ -54,6 +55,7 @@ class OpenClaim:
         self.name = name
         self.hostname = placeholder(index)
         self.state = state
+        self.template: Template = state.template
         self.plans = plans
         self.relaxed_min_values = relaxed_min_values
         self.total: Resources = {}
@@ -63,11 +65,6 @@ class OpenClaim:
         self.rejected: dict[str, Reason] = {}  # plans that lack devices, by what was refused
         self.reserved: frozenset[str] = frozenset()
         self.order = 0
-
-    @property
-    def template(self) -> Template:
-        """The NodePool it comes from."""
-        return self.state.template
 
 
 class OpenClaims:

@@ -74,6 +74,8 @@ class Placer:
 
     def may_repeat(self, shape: Shape) -> bool:
         """Whether no rule can tell apart pods of a shape that come one after the other."""
+        if shape.topology is not None and shape.topology.checks:  # as of the pod just placed; rules only get more
+            return False
         if shape.dra or shape.ports or shape.volumes is not NO_VOLUMES or self._world.reservations.active:
             return False
         topology = self._world.topology
@@ -306,7 +308,7 @@ class Placer:
             for name, amount in shape.items:
                 need = amount * pods + total.get(name, 0) + overhead.get(name, 0)
                 if need > 0:
-                    amounts, masks = thresholds(name)
+                    amounts, masks = thresholds[name]
                     mask &= masks[bisect_left(amounts, need)]
             if fresh:
                 for name, amount in overhead.items():

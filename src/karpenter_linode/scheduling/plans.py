@@ -95,6 +95,23 @@ class Market:
         return min((prices[position] for position in bits(mask)), default=NO_PRICE)
 
 
+class Thresholds(dict[str, tuple[list[int], list[int]]]):
+    """By resource: its amounts in ascending order, and for each the plans that have at least that much, then none."""
+
+    def __init__(self, plans: Sequence[Plan]) -> None:
+        super().__init__()
+        self._plans = plans
+
+    def __missing__(self, name: str) -> tuple[list[int], list[int]]:
+        """Worked out when a resource is first asked for."""
+        by_amount = _by_amount(plan.allocatable.get(name, 0) for plan in self._plans)
+        amounts = sorted(by_amount)
+        masks = list(accumulate((by_amount[amount] for amount in reversed(amounts)), or_))[::-1]
+        masks.append(0)
+        found = self[name] = (amounts, masks)
+        return found
+
+
 class PlanSet:
     """An ordered set of plans; position ``i`` of the sequence is bit ``1 << i`` of every mask.
 
@@ -108,6 +125,7 @@ class PlanSet:
         self.names = tuple(plan.name for plan in plans)
         self.well_known = well_known
         self.everything = (1 << len(self.plans)) - 1
+        self.thresholds = Thresholds(self.plans)
         self._by_requirement: dict[Requirement, int] = {}
         self._markets: dict[Requirements, Market] = {}
         self._sources: dict[int, tuple[InstanceType, ...]] = {}
@@ -177,7 +195,7 @@ class PlanSet:
         """Plans that have this much of a resource for pods, in nano-units."""
         if amount <= 0:
             return self.everything
-        amounts, masks = self.thresholds(name)
+        amounts, masks = self.thresholds[name]
         return masks[bisect_left(amounts, amount)]
 
     def holding(self, need: Resources) -> int:
@@ -251,10 +269,6 @@ class PlanSet:
     def _capacity_index(self) -> dict[str, tuple[list[int], list[int]]]:
         return {}
 
-    @cached_property
-    def _threshold_index(self) -> dict[str, tuple[list[int], list[int]]]:
-        return {}
-
     def _capacities(self, name: str) -> tuple[list[int], list[int]]:
         found = self._capacity_index.get(name)
         if found is None:
@@ -262,17 +276,6 @@ class PlanSet:
             amounts = sorted(by_amount)
             masks = list(accumulate((by_amount[amount] for amount in amounts), or_))
             found = self._capacity_index[name] = (amounts, masks)
-        return found
-
-    def thresholds(self, name: str) -> tuple[list[int], list[int]]:
-        """Amounts of a resource in ascending order, and for each the plans that have at least that much, then none."""
-        found = self._threshold_index.get(name)
-        if found is None:
-            by_amount = _by_amount(plan.allocatable.get(name, 0) for plan in self.plans)
-            amounts = sorted(by_amount)
-            masks = list(accumulate((by_amount[amount] for amount in reversed(amounts)), or_))[::-1]
-            masks.append(0)
-            found = self._threshold_index[name] = (amounts, masks)
         return found
 
 

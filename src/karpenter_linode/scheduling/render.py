@@ -134,7 +134,8 @@ def least_overhead(template: Template, mask: int) -> Resources:
 
 def pod_ref(pod: Pod) -> PodRef:
     """Which pod."""
-    return PodRef(pod.namespace, pod.name, pod.uid)
+    meta = pod.metadata
+    return PodRef(meta.namespace, meta.name, meta.uid)
 
 
 def _with_capacity_types(requirements: Requirements, claim: OpenClaim, order: list[int]) -> Requirements:

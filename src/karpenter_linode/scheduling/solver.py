@@ -97,7 +97,7 @@ class Simulation:
             if shape.refused is None and shape.dra and problem.options.ignore_dra_requests:
                 shape.refused = Reason(DRA_IGNORED_CODE, DRA_IGNORED)
             reason = shape.refused
-            if reason is None and pod.uid not in problem.deleting_pod_uids:
+            if reason is None and pod.metadata.uid not in problem.deleting_pod_uids:
                 if shape.invalid is None:
                     shape.invalid = validate(pod, world.volumes)
                 reason = Reason(IGNORED, f"ignoring pod, {shape.invalid}") if shape.invalid else None

@@ -78,7 +78,7 @@ class World:
         if problem.options.enforce_consolidate_after and problem.now is not None:
             self.existing.hold_back({pool.name: pool for pool in problem.node_pools}, problem.now)
         universe = Universe([_domains_of(pool, plan_sets[pool.name]) for pool in self.pools])
-        excluded = frozenset(pod.uid for pod in problem.pods if pod.uid)
+        excluded = frozenset(pod.metadata.uid for pod in problem.pods) - {""}
         leaving = (NodeView(state) for state, leaves in zip(problem.nodes, going, strict=True) if leaves)
         population = Population(
             [
@@ -179,7 +179,7 @@ def _domains_of(pool: NodePool, plans: PlanSet) -> PoolDomains:
 
 
 def _namespaces(problem: Problem) -> dict[str, dict[str, str]]:
-    names = {pod.namespace for pod in (*problem.pods, *problem.bound_pods)}
+    names = {pod.metadata.namespace for pod in (*problem.pods, *problem.bound_pods)}
     known: dict[str, dict[str, str]] = {name: {} for name in sorted(names)}
     known.update({item.name: item.metadata.labels for item in problem.namespaces})
     return {name: {"kubernetes.io/metadata.name": name, **values} for name, values in known.items()}

@@ -47,7 +47,7 @@ class GroupKey(Struct, frozen=True):
     tolerations: tuple[Toleration, ...] | None = None
 
 
-class Options(Struct, frozen=True):
+class Options(Struct, frozen=True, gc=False):
     """Domains that a rule allows, whatever the node.
 
     Args:

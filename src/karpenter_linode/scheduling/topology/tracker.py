@@ -41,11 +41,11 @@ class ShapeTopology:
     Args:
         hosts: rules on the hostname key.
         domains: rules on other keys.
-        records: rules that count the shape's pods.
-        inverse_owned: the shape's own anti-affinity, turned round.
+        records: rules that select the shape's pods.
+        counted: rules to count a placed pod in: those of ``records``, and the shape's own anti-affinity turned round.
     """
 
-    __slots__ = ("checks", "domains", "hosts", "inverse_owned", "records", "version")
+    __slots__ = ("checks", "counted", "domains", "hosts", "version")
 
     def __init__(
         self,
@@ -57,8 +57,7 @@ class ShapeTopology:
         self.checks = tuple(checks)
         self.hosts = tuple(check for check in self.checks if check.group.is_hostname)
         self.domains = tuple(check for check in self.checks if not check.group.is_hostname)
-        self.records = records
-        self.inverse_owned = inverse_owned
+        self.counted = (*records, *inverse_owned)
         self.version = version
 
 
@@ -238,13 +237,13 @@ class Topology:
     def record_existing(self, rules: ShapeTopology, shape: Shape, node: ExistingNode) -> None:
         """Count a pod that joined an existing node."""
         self._placed.append((shape, node))
-        for group in (*rules.records, *rules.inverse_owned):
+        for group in rules.counted:
             self._count_on_node(group, node)
 
     def record_open(self, rules: ShapeTopology, shape: Shape, claim: OpenClaim) -> None:
         """Count a pod that joined an open claim, in the domains that are settled by now."""
         self._placed.append((shape, claim))
-        for group in (*rules.records, *rules.inverse_owned):
+        for group in rules.counted:
             self._count_on_claim(group, claim)
 
     def _settle(self, state: ClaimState, mask: int, key: str, domains: list[str]) -> ClaimState | None:
