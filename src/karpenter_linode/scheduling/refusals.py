@@ -18,6 +18,7 @@ from karpenter_linode.scheduling import ports as host_ports
 from karpenter_linode.scheduling import resources as res
 from karpenter_linode.scheduling.devices import DRA_OWNS_GPUS, WRAPPER
 from karpenter_linode.scheduling.limits import over_limits
+from karpenter_linode.scheduling.not_offered import not_offered
 from karpenter_linode.scheduling.reservations import NOT_RESERVABLE
 from karpenter_linode.scheduling.taints import refusal as taint_refusal
 from karpenter_linode.scheduling.taints import untolerated
@@ -52,6 +53,7 @@ class Refusals:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._unsold: dict[str, tuple[Reason, ...]] = {}  # by NodePool
         self._new: dict[Shape, tuple[Reason, ...]] = {}
         self._taken: dict[Shape, tuple[tuple[Reason, ...], tuple[ExistingNode, ...]]] = {}
 
@@ -110,8 +112,16 @@ class Refusals:
     def _by_template(self, template: Template, pod: Pod, shape: Shape) -> Reason:
         reason = self._template_refusal(template, pod, shape)
         if reason.code in _ABOUT_PLANS:
-            reason = msgspec.structs.replace(reason, children=(*reason.children, *over_limits(template)))
+            others = (*over_limits(template), *self._not_offered(template))
+            reason = msgspec.structs.replace(reason, children=(*reason.children, *others))
         return msgspec.structs.replace(reason, subject=f"NodePool {template.name}")
+
+    def _not_offered(self, template: Template) -> tuple[Reason, ...]:
+        found = self._unsold.get(template.name)
+        if found is None:
+            kinds = self._world.problem.instance_types.get(template.name, ())
+            found = self._unsold[template.name] = not_offered(template, kinds)
+        return found
 
     def _template_refusal(self, template: Template, pod: Pod, shape: Shape) -> Reason:
         if template.nodes_exhausted:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from karpenter_linode.model.reason import Reason
 from karpenter_linode.model.requirements import Requirements
 from karpenter_linode.scheduling.limits import over_limits
+from karpenter_linode.scheduling.not_offered import not_offered
 from karpenter_linode.scheduling.solver import solve
 from karpenter_linode.scheduling.world import World
 
@@ -24,7 +25,6 @@ _EXPLAINED: Final = 20  # NodeClaims; more than anybody reads
 _ROUNDS: Final = 8
 _CROWDED_OUT: Final = "would do alone; what else was placed in this round rules it out"
 _TOO_SMALL: Final = "cannot hold all {} pods of this NodeClaim at once"
-_NOT_OFFERED: Final = "no available offering that meets the requirements of the NodePool"
 # Refusals by the group of plans they exclude, and those of places that exist in the second solution only.
 _OF_PLANS: Final = frozenset({"requirements", "offerings", "resources", "host-ports"})
 _OF_THE_TRIAL: Final = frozenset({"existing-nodes", "planned-claims", "relaxation"})
@@ -65,11 +65,7 @@ def _rejected(
     excluded = _excluded(left, pool)
     left = [kind for kind in left if kind.name not in excluded]
     reasons = [Reason("nodepool-requirements", _EXCLUDED, subject=f"plan {name}") for name in excluded]
-    reasons += [
-        Reason("offerings", _NOT_OFFERED, subject=f"plan {kind.name}")
-        for kind in left
-        if kind.name not in template.plans.positions
-    ]
+    reasons += not_offered(template, left)
     limits = {reason.subject.removeprefix("plan "): reason for reason in over}
     limited = [limits[kind.name] for kind in left if kind.name in limits]
     left = [kind for kind in left if kind.name in template.plans.positions and kind.name not in limits]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from karpenter_linode.scheduling.rejected import with_rejected
 
 
@@ -41,3 +43,14 @@ def test_devices_and_size_are_told_plan_by_plan(make: Any) -> None:
     assert any(line.startswith("plan small: predicts 1 device, 2 asked") for line in told)
     assert any(line.startswith("plan plain: predicts no device") for line in told)
     assert not any("NodePool" in line or "NodeClaim" in line for line in told)
+
+
+def test_an_allowed_plan_that_is_sold_out_is_told_with_and_without_a_node(make: Any) -> None:
+    (offering, *_) = make.plan("other").offerings
+    sold_out = replace(make.plan("gone", capacity={"cpu": "64"}), offerings=(replace(offering, available=False),))
+    plans = (make.plan("small", capacity={"cpu": "2"}), sold_out)
+    text = "no available offering that meets the requirements of the NodePool"
+    (reason,) = rejected(make, [make.pod(requests={"cpu": "1"})], plans)
+    assert (reason.subject, reason.message) == ("plan gone", text)
+    (unplaced,) = make.solve([make.pod(requests={"cpu": "32"})], plans=plans).unplaced
+    assert ("plan gone", text) in {(item.subject, item.message) for item in unplaced.reason.walk()}
