@@ -1,7 +1,13 @@
-"""Runs every benchmark of this folder and prints what it says, with the machine named: ``make bench``."""
+"""Runs the benchmarks of this folder and prints what they say, with the machine named: ``make bench``.
+
+    bench/run.py [NAME...] [--problems FOLDER]
+
+Names are cel, dra, scheduling, kube and commands (``plan`` and ``simulate`` as a user feels them); without one, all run.
+"""
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import subprocess
@@ -9,6 +15,15 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+BENCHES = {
+    "cel": "cel.py",
+    "dra": "dra.py",
+    "scheduling": "scheduling.py",
+    "kube": "kube.py",
+    "commands": "plan.py",
+}
+# Problem files with the times of Karpenter itself; they are kept beside the project, not in it.
+PROBLEMS = HERE.parent.parent / "shared/vectors/scheduling-bench"
 
 
 def machine() -> str:
@@ -24,15 +39,28 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, {python}"
 
 
+def load() -> str:
+    """How busy the machine is: wall-clock times of a busy machine say little, processor times stay comparable."""
+    busy = os.getloadavg()[0]
+    quiet = "quiet" if busy < 1 else "busy: go by the processor times"
+    return f"load {busy:.1f} when started ({quiet})"
+
+
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[*BENCHES, []], metavar="NAME", help=", ".join(BENCHES))
+    parser.add_argument("--problems", type=Path, default=PROBLEMS if PROBLEMS.is_dir() else None)
+    arguments = parser.parse_args()
     print(machine())
+    print(load())
     failed = []
-    for script in sorted(HERE.glob("*.py")):
-        if script.name == Path(__file__).name:
-            continue
-        print(f"\n== {script.name}", flush=True)
-        if subprocess.run([sys.executable, str(script)], check=False).returncode != 0:  # noqa: S603 - our own files
-            failed.append(script.name)
+    for name in arguments.names or BENCHES:
+        script = BENCHES[name]
+        problems = ["--problems", str(arguments.problems)] if name == "scheduling" and arguments.problems else []
+        print(f"\n== {script}", flush=True)
+        command = [sys.executable, str(HERE / script), *problems]
+        if subprocess.run(command, check=False).returncode != 0:  # noqa: S603 - our own files
+            failed.append(script)
     if failed:
         print(f"\nfailed: {', '.join(failed)}")
     return 1 if failed else 0

@@ -100,6 +100,20 @@ SUBCOMMANDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 }
 
 
+# What a row comes to whose objects no API server would have stored.
+MALFORMED = {"cel": "runtime_error", "dra": "error"}
+
+
+def answer(subcommand: str, row: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a row, also to one that holds no valid objects."""
+    try:
+        return SUBCOMMANDS[subcommand](row)
+    except codec.DecodeError as error:
+        if subcommand not in MALFORMED:
+            raise
+        return {"id": row["id"], "outcome": MALFORMED[subcommand], "error": f"malformed input: {error}"}
+
+
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a file, gzipped or plain."""
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
@@ -114,7 +128,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"usage: run_vectors.py {'|'.join(sorted(SUBCOMMANDS))} FILE.jsonl.gz\n")
         return 2
     for row in read_rows(Path(arguments[1])):
-        sys.stdout.write(json.dumps(SUBCOMMANDS[arguments[0]](row), separators=(",", ":")) + "\n")
+        sys.stdout.write(json.dumps(answer(arguments[0], row), separators=(",", ":")) + "\n")
     return 0
 
 

@@ -256,3 +256,19 @@ def type_of(spelled: Any) -> Type:
             return t.abstract_type(held[0], *map(type_of, held[1]))
         case _:
             return t.abstract_type(held)
+
+
+@pytest.mark.parametrize(
+    ("row", "error"),
+    [
+        ({"device": {"driver": "d", "capacity": {"m": "1 GB"}}, "expression": "true"}, "'1 GB' is not a quantity"),
+        (
+            {"device": {"driver": "d", "attributes": {"v": {"version": "1.x"}}}, "expression": "true"},
+            "semantic version",
+        ),
+    ],
+)
+def test_a_row_with_a_device_that_no_api_server_would_store_is_answered(row: dict[str, Any], error: str) -> None:
+    answer = load("run_vectors").answer("cel", {"id": "x", **row})
+    assert (answer["id"], answer["outcome"]) == ("x", "runtime_error")
+    assert error in answer["error"]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+_LONGEST_LINE: Final = 160
+_AROUND: Final = 60  # characters shown before and after the place in a longer line
+
 
 class CelError(Exception):
     """Base of everything this package raises on purpose."""
@@ -26,10 +31,14 @@ class CompileError(CelError):
         super().__init__(f"{self.line}:{self.column}: {message}")
 
     def render(self) -> str:
-        """The message, the line it is about and a caret below the place."""
+        """The message, the line it is about (of a long one what is near) and a caret below the place."""
         line = self.text.split("\n")[self.line - 1]
-        indent = "".join("\t" if char == "\t" else " " for char in line[: self.column - 1])
-        return f"{self.line}:{self.column}: {self.message}\n | {line}\n | {indent}^"
+        start = max(0, self.column - 1 - _AROUND) if len(line) > _LONGEST_LINE else 0
+        end = self.column + _AROUND if len(line) > _LONGEST_LINE else len(line)
+        before = ("..." if start else "") + line[start : self.column - 1]
+        shown = before + line[self.column - 1 : end] + ("..." if end < len(line) else "")
+        indent = "".join("\t" if char == "\t" else " " for char in before)
+        return f"{self.line}:{self.column}: {self.message}\n | {shown}\n | {indent}^"
 
 
 class EvaluationError(CelError):

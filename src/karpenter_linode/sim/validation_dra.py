@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from karpenter_linode.model.semver import SemVer, SemVerError
@@ -16,6 +17,9 @@ _MAX_DEVICES: Final = 128
 _MAX_DEVICES_WITH_TAINTS_OR_COUNTERS: Final = 64
 _MAX_ATTRIBUTES: Final = 32
 _MAX_TEXT: Final = 64
+_MIN_INT: Final = -(2**63)
+_MAX_INT: Final = 2**63 - 1
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _ATTRIBUTE_MEMBERS: Final = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
 _NODE_SELECTION: Final = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 
@@ -134,11 +138,23 @@ def check_slice(spec: Plain) -> list[str]:
     limit = _MAX_DEVICES_WITH_TAINTS_OR_COUNTERS if scarce else _MAX_DEVICES
     if len(devices) > limit:
         problems.append(f"spec.devices: Too many: {len(devices)}: must have at most {limit} items")
-    names = [device.get("name", "") for device in devices]
+    problems += _device_name_problems([device.get("name", "") for device in devices])
     for index, device in enumerate(devices):
-        if names.index(names[index]) != index:
-            problems.append(f'spec.devices[{index}].name: Duplicate value: "{names[index]}"')
         problems += _published_device_problems(device, f"spec.devices[{index}]")
+    return problems
+
+
+def _device_name_problems(names: list[str]) -> list[str]:
+    problems = []
+    for index, name in enumerate(names):
+        at = f"spec.devices[{index}].name"
+        if not name:
+            problems.append(f"{at}: Required value")
+        elif names.index(name) != index:
+            problems.append(f'{at}: Duplicate value: "{name}"')
+        elif not _LABEL.fullmatch(name):
+            expected = "a DNS label (lower case letters, digits and '-', at most 63)"
+            problems.append(f'{at}: Invalid value: "{name}": must be {expected}')
     return problems
 
 
@@ -154,6 +170,8 @@ def _published_device_problems(device: Plain, path: str) -> list[str]:
         if any(len(str(value.get(member) or "")) > _MAX_TEXT for member in ("string", "version")):
             problems.append(f"{at}: Too long: may not be more than {_MAX_TEXT} bytes")
         problems += _version_problems(value, at)
+        if any(not _MIN_INT <= number <= _MAX_INT for number in (value.get("int") or 0, *(value.get("ints") or ()))):
+            problems.append(f"{at}: Invalid value: must be a whole number of 64 bits")
     for key, value in capacity.items():
         if value.get("requestPolicy") and not device.get("allowMultipleAllocations"):
             problems.append(f"{path}.capacity[{key}].requestPolicy: Forbidden: allowMultipleAllocations must be true")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from karpenter_linode.cel import CompileError, Environment
+from karpenter_linode.cel import DYN, CompileError, Environment
 from karpenter_linode.cel.checker import MAX_HEIGHT
 from karpenter_linode.cel.lexer import MAX_CODE_POINTS
 from karpenter_linode.cel.parser import MAX_DEPTH
@@ -141,3 +141,14 @@ def test_the_text_is_bounded() -> None:
 def test_many_deep_literals_do_not_multiply_their_depths() -> None:
     nest = "[" * 200 + "]" * 200
     EMPTY.compile("[" + ", ".join([nest] * 25) + "]", result=None)
+
+
+def test_of_a_long_line_what_is_near_the_mistake_is_shown() -> None:
+    text = "device.driver == 'a' && " * 400 + "device.driver == + 'b'" + " && true" * 100
+    with pytest.raises(CompileError) as caught:
+        Environment({"device": DYN}).compile(text)
+    _, shown, caret = caught.value.render().split("\n")
+    assert len(shown) < 140
+    assert shown.startswith(" | ...")
+    assert shown.endswith("...")
+    assert shown[caret.index("^") :].startswith("+ 'b'")

@@ -257,6 +257,9 @@ def test_pools_that_no_claim_is_served_from_are_named(
         (gpu("g", v={"version": "1.2"}), "attributes.v.version", "semver"),
         (gpu("g", v={"int": "1"}), "attributes.v.int", "a whole number"),
         (gpu("g", v={"int": 1, "bool": True}), "attributes.v", "exactly one value"),
+        (gpu("g", v={"int": 2**63}), "attributes.v", "64 bits"),
+        (gpu(""), "name", "required value"),
+        (gpu("GPU_0"), "name", "must be a DNS label"),
     ],
 )
 def test_what_is_malformed_in_a_slice_is_located(
