@@ -173,9 +173,8 @@ async def measure(kubeconfig: str) -> None:
     before, started, busy = memory(), time.perf_counter(), time.process_time()
     longest = await watchdog_around(lambda: sync(api, state))
     took, grown = time.perf_counter() - started, (memory() - before) / MIB
-    print(
-        f"initial sync of {PODS:,} pods and {NODES} nodes: {took:.2f} s ({time.process_time() - busy:.2f} s of processor)"
-    )
+    busy = time.process_time() - busy
+    print(f"initial sync of {PODS:,} pods and {NODES} nodes: {took:.2f} s ({busy:.2f} s of processor)")
     print(f"  {grown:.0f} MiB more; the loop was blocked for {longest * 1000:.0f} ms at most")
     started, count = time.perf_counter(), 0
     busy = time.process_time()

@@ -38,9 +38,17 @@ _PATHS = {
 class KarpenterWorld:
     """A context manager; inside, one controller leads and nothing is applied yet. It leaves the cluster empty."""
 
-    def __init__(self, control_plane: ControlPlane, directory: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        control_plane: ControlPlane,
+        directory: Path,
+        environment: dict[str, str] | None = None,
+        *,
+        autostart: bool = True,
+    ) -> None:
+        """Args: `environment` is added to every controller's; without `autostart` no controller runs at first."""
         self.control_plane, self.directory = control_plane, directory
-        self.environment = environment or {}
+        self.environment, self._autostart = environment or {}, autostart
         self.controllers: list[ServerProcess] = []
         self._stack = ExitStack()
 
@@ -65,7 +73,8 @@ class KarpenterWorld:
         self.cloud = self._stack.enter_context(LinodeEmulator())
         nodes_client = self._stack.enter_context(self.control_plane.http_client())
         self.nodes = self._stack.enter_context(PlayedNodes(nodes_client, self.cloud))
-        self.start_controller()
+        if self._autostart:
+            self.start_controller()
 
     def __exit__(self, *_: object) -> None:
         for controller in self.controllers:
@@ -105,6 +114,34 @@ class KarpenterWorld:
             path = _PATHS[manifest["kind"]].format(namespace=self.namespace)
             if self.api.find(f"{path}/{manifest['metadata']['name']}") is None:
                 self.api.create(path, manifest)
+
+    def kubeconfig_of(self, account: str, rules: list[Object]) -> Path:
+        """A kubeconfig for a new service account that may do what the rules say, and nothing else."""
+        name = f"{self.namespace}-{account}"
+        accounts = f"/api/v1/namespaces/{self.namespace}/serviceaccounts"
+        rbac = "/apis/rbac.authorization.k8s.io/v1"
+        self.api.create(accounts, {"metadata": {"name": account}})
+        self.api.create(f"{rbac}/clusterroles", {"metadata": {"name": name}, "rules": rules})
+        binding = {
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": self.namespace}],
+        }
+        self.api.create(f"{rbac}/clusterrolebindings", binding)
+        token = self.api.create(f"{accounts}/{account}/token", {"spec": {}})["status"]["token"]
+        cluster = {
+            "server": self.control_plane.url,
+            "certificate-authority": str(self.control_plane.credentials / "ca.crt"),
+        }
+        config = {
+            "clusters": [{"name": "e2e", "cluster": cluster}],
+            "users": [{"name": account, "user": {"token": token}}],
+            "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": account}}],
+            "current-context": "e2e",
+        }
+        path = self.directory / f"{account}.kubeconfig"
+        path.write_text(yaml.safe_dump(config), encoding="utf-8")
+        return path
 
     def pod(self, name: str) -> Object:
         """A pod of the test's namespace."""
