@@ -35,8 +35,8 @@ class JsonLogger:
 
     Keys: ``level``, ``time``, ``logger``, ``message``, then the fields. Of lines with equal message and level, the
     first 100 in a second are written and then every hundredth, so that a fault that repeats cannot fill a disk. A field
-    named after a kind holds an object's name, which becomes ``{name, namespace}``. The stack of an exception in ``exc_info``
-    is shown at level debug only.
+    named after a kind holds an object's name, which becomes ``{name, namespace}``. The stack of an exception in
+    ``exc_info`` is shown at level debug only.
 
     Args:
         outputs: where lines go.

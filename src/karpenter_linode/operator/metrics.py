@@ -158,8 +158,8 @@ METRICS: Final[dict[str, MetricSpec]] = {
 class PrometheusMetrics:
     """``ports.Metrics`` that Prometheus can scrape.
 
-    What ``METRICS`` does not have, or not with these labels, is dropped and told of once: a mistake in counting must not
-    stop what is counted.
+    What ``METRICS`` does not have, or not with these labels, is dropped and told of once: a mistake in counting must
+    not stop what is counted.
 
     Args:
         logger: told of what is dropped.
