@@ -2,7 +2,7 @@
 
     bench/run.py [NAME...] [--problems FOLDER]
 
-Names are cel, dra, scheduling, kube and commands (``plan`` and ``simulate`` as a user feels them); without one, all run.
+Names are cel, dra, scheduling, kube and commands (``plan`` and ``simulate`` as users feel them); without one, all run.
 """
 
 from __future__ import annotations

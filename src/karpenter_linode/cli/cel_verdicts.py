@@ -139,7 +139,9 @@ def verdict_lines(program: Program, judged: Judged) -> Iterator[Line]:
     low, high = program.estimate
     cost = max((verdict.cost for verdict in verdicts if verdict.cost is not None), default=None)
     spent = f"cost {'at most ' if len(verdicts) > 1 else ''}{cost}, " if cost is not None else ""
-    summary = f"{matching} of {counted(len(verdicts), 'device')} {'matches' if matching == 1 else 'match'}"
+    summary = (
+        f"{matching} of {counted(len(verdicts), 'device')} {'matches' if 1 in {matching, len(verdicts)} else 'match'}"
+    )
     bounds = f"estimated {low} to {high}, limit {DEFAULT_COST_LIMIT}"
     yield Line(f"{summary}; {spent}{bounds}", "good" if matching else "bad")
     yield Line()

@@ -38,7 +38,7 @@ def talk(command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
 def test_expressions_are_answered_until_the_input_ends(talk: Command) -> None:
     result = talk("device.driver == 'a'\n\ndevice.driver != 'a'", "--plan", A1_S)
     assert result.code == 0
-    assert "0 of 1 device match" in result.out
+    assert "0 of 1 device matches" in result.out
     assert "1 of 1 device matches" in result.out
 
 
