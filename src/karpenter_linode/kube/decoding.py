@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -96,11 +97,17 @@ def decode_event(line: bytes, kind: type[T], call: str, unreadable: Unreadable) 
         UnreadableError: this is no event.
     """
     try:
-        event: _Event[T] = codec.decode(line, _Event[kind])  # type: ignore[valid-type]  # made generic at run time
+        event: _Event[T] = codec.decode(line, _event_of(kind))
     except codec.DecodeError:
         return _odd_event(line, kind, call, unreadable)
     obj = event.object
     return WatchEvent(event.type, None if event.type == "BOOKMARK" else obj, obj.metadata.resource_version)
+
+
+@cache
+def _event_of(kind: type[T]) -> type[_Event[T]]:
+    """The event type of a kind; making it anew for each event would cost more than a small event's decoding."""
+    return _Event[kind]  # type: ignore[valid-type]  # made generic at run time
 
 
 def _odd_event(line: bytes, kind: type[T], call: str, unreadable: Unreadable) -> WatchEvent[T]:
