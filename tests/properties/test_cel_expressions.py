@@ -116,6 +116,9 @@ def test_any_text_compiles_or_says_where_it_does_not(text: str) -> None:
     for clause in program.explain(VALUES, cost_limit=10_000):
         assert clause.text in text
         assert bool(clause.error) == (clause.outcome == "error")
+    parts = program.parts(VALUES, cost_limit=10_000)
+    assert parts[0].depth == 0
+    assert all(part.text in text and bool(part.error) != bool(part.value) for part in parts)
 
 
 @given(BOOLS)
@@ -151,6 +154,16 @@ def test_the_clauses_decide_together_what_the_expression_decides(text: str) -> N
     outcomes = {clause.outcome for clause in clauses}
     combined = False if "false" in outcomes else "error" if "error" in outcomes else True
     assert combined == outcome(text)
+
+
+@given(BOOLS)
+def test_the_parts_of_the_first_depth_are_the_clauses(text: str) -> None:
+    program = ENVIRONMENT.compile(text)
+    parts = [part for part in program.parts(VALUES) if part.depth == 0]
+    clauses = program.explain(VALUES)
+    assert [(part.text, part.error or part.value) for part in parts] == [
+        (clause.text, clause.error or clause.outcome) for clause in clauses
+    ]
 
 
 @given(NUMBERS)

@@ -137,18 +137,7 @@ class Program:
             return [0, cost_limit, *map(variables.get, self._names), *self._locals]
 
     def _run(self, frame: Frame) -> Any:
-        try:
-            value = self._code(frame)
-        except EvaluationError:
-            if frame[0] > frame[1]:
-                raise CostLimitExceededError from None
-            raise
-        except RecursionError:
-            raise EvaluationError("expression is nested too deeply to be evaluated here") from None
-        except UnicodeError:
-            raise EvaluationError("a string has lone surrogates in it") from None
-        if frame[0] > frame[1]:
-            raise CostLimitExceededError
+        value = _computed(self._code, frame)
         if self._must_be_bool and value is not True and value is not False:
             raise EvaluationError(f"CEL result of type {kind_of(value)} could not be converted to bool")
         return value
@@ -182,10 +171,9 @@ class Program:
         frame = self._frame(variables, cost_limit)
         text = self.text[node.start : node.end]
         try:
-            value = render(self._emitter.emit(node)(frame))
+            value = render(_computed(self._emitter.emit(node), frame))
         except EvaluationError as error:
-            failure = CostLimitExceededError().message if frame[0] > frame[1] else error.message
-            return Part(text, depth, error=failure, cost=frame[0], position=node.start)
+            return Part(text, depth, error=error.message, cost=frame[0], position=node.start)
         return Part(text, depth, value, cost=frame[0], position=node.start)
 
     def _explain_clause(self, node: ast.Node, variables: Mapping[str, Any], cost_limit: int) -> Clause:
@@ -203,13 +191,28 @@ class Program:
         return Clause(self.text[node.start : node.end], verdict, error, tuple(observed.items()), node.start)
 
 
-def _attempt(code: Code, frame: Frame) -> tuple[bool, str]:
+def _computed(code: Code, frame: Frame) -> Any:
+    """What code comes to within the frame's cost; whatever goes wrong is an ``EvaluationError``."""
     try:
         value = code(frame)
+    except EvaluationError:
+        if frame[0] > frame[1]:
+            raise CostLimitExceededError from None
+        raise
+    except RecursionError:
+        raise EvaluationError("expression is nested too deeply to be evaluated here") from None
+    except UnicodeError:
+        raise EvaluationError("a string has lone surrogates in it") from None
+    if frame[0] > frame[1]:
+        raise CostLimitExceededError
+    return value
+
+
+def _attempt(code: Code, frame: Frame) -> tuple[bool, str]:
+    try:
+        value = _computed(code, frame)
     except EvaluationError as error:
         return False, error.message
-    if frame[0] > frame[1]:
-        return False, CostLimitExceededError().message
     if value is True or value is False:
         return bool(value), ""
     return False, f"CEL result of type {kind_of(value)} could not be converted to bool"
