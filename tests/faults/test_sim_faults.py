@@ -118,7 +118,7 @@ def test_a_slow_server_makes_calls_and_events_late() -> None:
 
 
 @pytest.mark.parametrize(("effect", "ended"), [("drop", True), ("silence", False), ("compact", True)])
-def test_watches_break_in_three_ways(effect: str, ended: bool) -> None:  # noqa: FBT001 - a row of the table
+def test_watches_break_in_three_ways(effect: str, ended: bool) -> None:
     async def story(world: EmbeddedCluster) -> None:
         api = world.kube_api()
         version = (await api.list(Node)).resource_version

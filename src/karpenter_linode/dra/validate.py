@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from karpenter_linode.cel import DEFAULT_COST_LIMIT, CompileError
 from karpenter_linode.cel.declarations import UNBOUNDED
@@ -57,19 +56,6 @@ def validate_claim_spec(spec: ResourceClaimSpec, path: str = "spec") -> tuple[Pr
     return tuple(_devices(spec.devices, f"{path}.devices"))
 
 
-def with_defaults(spec: ResourceClaimSpec) -> ResourceClaimSpec:
-    """The spec as the API server stores it: mode ``ExactCount`` and count 1 where nothing is written."""
-    requests = tuple(
-        replace(
-            request,
-            exactly=None if request.exactly is None else _defaulted(request.exactly),
-            first_available=tuple(_defaulted(item) for item in request.first_available),
-        )
-        for request in spec.devices.requests
-    )
-    return replace(spec, devices=replace(spec.devices, requests=requests))
-
-
 def selector_problem(text: str) -> str:
     """Why the API server would refuse a selector, or an empty text. A compile error is rendered with its place."""
     size = len(text.encode())
@@ -83,12 +69,6 @@ def selector_problem(text: str) -> str:
         return ""
     cost = f"may be {most} units" if most < UNBOUNDED else "has no bound known beforehand"
     return f"too complex, exceeds cost limit: its cost {cost}, expected at most {DEFAULT_COST_LIMIT}"
-
-
-def _defaulted(item: _Item) -> _Item:
-    mode = item.allocation_mode or EXACT_COUNT
-    count = 1 if mode == EXACT_COUNT and item.count == 0 else item.count
-    return replace(item, allocation_mode=mode, count=count)
 
 
 def _devices(devices: DeviceClaim, path: str) -> Iterator[Problem]:

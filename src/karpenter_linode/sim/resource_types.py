@@ -78,7 +78,6 @@ RESOURCE_TYPES: Final = (
     ),
 )
 _BY_KIND: Final = {(served.api_version, served.kind): served for served in RESOURCE_TYPES}
-_BY_PLURAL: Final = {(served.api_version, served.plural): served for served in RESOURCE_TYPES}
 
 
 def served_type(api_version: str, kind: str) -> ResourceType:
@@ -91,11 +90,6 @@ def served_type(api_version: str, kind: str) -> ResourceType:
         return _BY_KIND[api_version, kind]
     except KeyError:
         raise NotFoundError(f'no matches for kind "{kind}" in version "{api_version}"') from None
-
-
-def served_plural(api_version: str, plural: str) -> ResourceType | None:
-    """The type behind a URL's plural, or None."""
-    return _BY_PLURAL.get((api_version, plural))
 
 
 def type_of(kind: type[KubeObject]) -> ResourceType:

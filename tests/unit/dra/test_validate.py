@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from karpenter_linode.dra.validate import selector_problem, validate_claim_spec, with_defaults
+from karpenter_linode.dra.validate import selector_problem, validate_claim_spec
 from karpenter_linode.model import codec
 from karpenter_linode.model.resource import ResourceClaimSpec
 
@@ -150,12 +150,3 @@ def test_length_and_cost_of_selectors() -> None:
     assert selector_problem(nested).startswith("too complex, exceeds cost limit: its cost may be ")
     endless = selector_problem("device.attributes['a'].x.all(y, y.z.all(w, w))")
     assert endless.startswith("too complex, exceeds cost limit: its cost has no bound known beforehand")
-
-
-def test_defaults_are_those_of_the_api_server() -> None:
-    plain = {"devices": {"requests": [exactly(), exactly(count=3), exactly(allocationMode="All")]}}
-    spec = with_defaults(codec.convert(plain, ResourceClaimSpec))
-    found = [
-        (request.exactly.allocation_mode, request.exactly.count) for request in spec.devices.requests if request.exactly
-    ]
-    assert found == [("ExactCount", 1), ("ExactCount", 3), ("All", 0)]

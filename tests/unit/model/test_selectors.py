@@ -28,7 +28,7 @@ def test_nil_selects_nothing_and_empty_selects_everything() -> None:
         ("Bogus", ("web",), False, False),
     ],
 )
-def test_operators(operator: str, values: tuple[str, ...], present: bool, absent: bool) -> None:  # noqa: FBT001 - a table of truth values
+def test_operators(operator: str, values: tuple[str, ...], present: bool, absent: bool) -> None:
     assert expression_holds(NodeSelectorRequirement("app", operator, values), LABELS) is present
     assert expression_holds(NodeSelectorRequirement("other", operator, values), LABELS) is absent
 
