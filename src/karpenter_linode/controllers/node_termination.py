@@ -33,7 +33,9 @@ class NodeTermination(Reconciler):
     """Takes deleted nodes down: taint, drain, volumes, instance."""
 
     def __init__(self, runtime: Runtime, evictions: EvictionQueue) -> None:
-        super().__init__(_TERMINATION, runtime, self.reconcile, workers=runtime.settings.workers, backoff=_BACKOFF)
+        super().__init__(
+            _TERMINATION, runtime, self.reconcile, workers=runtime.settings.drain_workers, backoff=_BACKOFF
+        )
         self._executor = Executor(runtime, _TERMINATION, evictions.accept)
         runtime.hub.subscribe(Node, self._on_node)
         runtime.hub.subscribe(NodeClaim, self._on_claim)
@@ -75,7 +77,7 @@ class EvictionQueue(Reconciler):
     """Evicts pods of leaving nodes, and deletes those whose node can't wait."""
 
     def __init__(self, runtime: Runtime) -> None:
-        super().__init__(_EVICTION, runtime, self.reconcile, workers=runtime.settings.workers, backoff=_BACKOFF)
+        super().__init__(_EVICTION, runtime, self.reconcile, workers=runtime.settings.drain_workers, backoff=_BACKOFF)
         self._executor = Executor(runtime, _EVICTION)
         self._deadlines: dict[str, datetime | None] = {}
 

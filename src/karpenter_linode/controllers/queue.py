@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from karpenter_linode.controllers.timing import Backoff
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from karpenter_linode.ports import Clock, Random
 
 
@@ -34,6 +36,13 @@ class WorkQueue:
         self._later: dict[str, tuple[float, asyncio.Task[None]]] = {}
         self._failures: dict[str, int] = {}
         self._wake = asyncio.Event()
+        self.when_ready: Callable[[], None] = _nothing
+        """Called whenever a key gets ready to be worked on."""
+
+    @property
+    def ready(self) -> int:
+        """Keys that wait for a worker now."""
+        return len(self._ready)
 
     @property
     def busy(self) -> bool:
@@ -48,6 +57,7 @@ class WorkQueue:
         if key not in self._working:
             self._ready.append(key)
             self._wake.set()
+            self.when_ready()
 
     def add_after(self, key: str, seconds: float) -> None:
         """Ask for a key later; an earlier time wins."""
@@ -90,6 +100,7 @@ class WorkQueue:
         if key in self._waiting:
             self._ready.append(key)
             self._wake.set()
+            self.when_ready()
 
     def close(self) -> None:
         """Forget everything."""
@@ -101,3 +112,7 @@ class WorkQueue:
         await self._clock.sleep(seconds)
         self._later.pop(key, None)
         self.add(key)
+
+
+def _nothing() -> None:
+    return

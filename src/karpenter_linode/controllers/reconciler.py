@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from karpenter_linode.controllers.queue import WorkQueue
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from karpenter_linode.controllers.runtime import Runtime
 
 _AFTER_CONFLICT: Final = 0.1
+_STANDING: Final = 10
 _DEFAULT_BACKOFF: Final = Backoff(0.1, 60.0)
 
 
@@ -36,7 +38,7 @@ class Reconciler:
         name: the controller's name.
         runtime: ports and state.
         reconcile: decides and acts on one key; None means that there was nothing to do.
-        workers: keys at a time.
+        workers: keys at a time, at most; few of the workers are there all the time.
         backoff: for keys whose work failed.
     """
 
@@ -54,20 +56,34 @@ class Reconciler:
         self._runtime = runtime
         self._reconcile = reconcile
         self._workers = workers
+        self._present = self._busy = 0
 
     async def run(self) -> None:
         """Work until cancelled."""
         await self._runtime.wait_synced()
+        self._present = self._busy = 0
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(self._workers):
-                    group.create_task(self._work())
+                self.queue.when_ready = partial(self._reinforce, group)
+                for _ in range(min(self._workers, _STANDING)):
+                    self._hire(group, standing=True)
+                self._reinforce(group)
         finally:
             self.queue.close()
 
-    async def _work(self) -> None:
-        while True:
+    def _reinforce(self, group: asyncio.TaskGroup) -> None:
+        """One more worker where keys wait and everybody is busy; it leaves when nothing waits any more."""
+        if self._present < self._workers and self.queue.ready > self._present - self._busy:
+            self._hire(group, standing=False)
+
+    def _hire(self, group: asyncio.TaskGroup, *, standing: bool) -> None:
+        self._present += 1
+        group.create_task(self._work(standing=standing))
+
+    async def _work(self, *, standing: bool) -> None:
+        while standing or self.queue.ready:
             key = await self.queue.take()
+            self._busy += 1
             try:
                 self._settle(key, await self._reconcile(key))
             except (KubeError, CloudError) as error:
@@ -75,7 +91,9 @@ class Reconciler:
             except Exception as error:  # noqa: BLE001 - one object's bug must not stop the others; it is logged and retried
                 self._failed(key, f"{type(error).__name__}: {error}", exc_info=error)
             finally:
+                self._busy -= 1
                 self.queue.done(key)
+        self._present -= 1
 
     def _settle(self, key: str, done: Done | None) -> None:
         if done is None:

@@ -19,6 +19,8 @@ class Settings(Struct, frozen=True):
         batch_idle_duration: a batch closes after this much quiet.
         batch_max_duration: a batch never stays open longer.
         workers: objects that one controller works on at a time.
+        launch_workers: NodeClaims whose lives are moved on at a time; each may wait for the cloud.
+        drain_workers: Nodes drained, and pods evicted, at a time.
     """
 
     scheduling: SchedulingOptions = field(default_factory=SchedulingOptions)
@@ -26,6 +28,8 @@ class Settings(Struct, frozen=True):
     batch_idle_duration: timedelta = timedelta(seconds=1)
     batch_max_duration: timedelta = timedelta(seconds=10)
     workers: int = 10
+    launch_workers: int = 1000
+    drain_workers: int = 100
 
     @property
     def nomination_window(self) -> timedelta:

@@ -33,8 +33,11 @@ _GATES: Final = {
     "StaticCapacity": False,
     "CapacityBuffer": False,
 }
-_CPUS_PER_WORKER: Final = 100  # millicores
-_WORKERS: Final = (10, 100)
+# Objects worked on at a time, with one core and with sixty (spec/karpenter-lifecycle.md 0.4).
+_WORKERS: Final = (10, 1000)
+_LAUNCH_WORKERS: Final = (1000, 5000)
+_DRAIN_WORKERS: Final = (100, 5000)
+_MANY_CORES: Final = 60
 
 
 class FlagError(Exception):
@@ -265,7 +268,7 @@ def _gates(text: str) -> dict[str, bool]:
 
 
 def _options(values: Mapping[str, Any], gates: Mapping[str, bool]) -> Options:
-    cpus = values["cpu-requests"] if values["cpu-requests"] > 0 else 1000
+    millicores = values["cpu-requests"] if values["cpu-requests"] > 0 else 1000
     return Options(
         batch_idle_duration=values["batch-idle-duration"],
         batch_max_duration=values["batch-max-duration"],
@@ -273,8 +276,15 @@ def _options(values: Mapping[str, Any], gates: Mapping[str, bool]) -> Options:
         preference_policy=values["preference-policy"],
         min_values_policy=values["min-values-policy"],
         reserved_capacity=gates["ReservedCapacity"],
-        workers=min(max(_WORKERS[0], cpus // _CPUS_PER_WORKER), _WORKERS[1]),
+        workers=_scaled(millicores, *_WORKERS),
+        launch_workers=_scaled(millicores, *_LAUNCH_WORKERS),
+        drain_workers=_scaled(millicores, *_DRAIN_WORKERS),
     )
+
+
+def _scaled(millicores: int, least: int, most: int) -> int:
+    cores = -(-millicores // 1000)
+    return min(max(least, (most - least) * (cores - 1) // (_MANY_CORES - 1) + least), most)
 
 
 def _provider(values: Mapping[str, Any]) -> ProviderOptions:

@@ -24,6 +24,8 @@ class Options(Struct, frozen=True, rename="camel", omit_defaults=True):
         launch_timeout: a NodeClaim that isn't launched by then is deleted.
         registration_timeout: a NodeClaim whose node hasn't joined by then is deleted.
         workers: objects that one controller works on at a time.
+        launch_workers: NodeClaims whose lives are moved on at a time; each may wait for the cloud.
+        drain_workers: Nodes drained, and pods evicted, at a time.
     """
 
     batch_idle_duration: timedelta = timedelta(seconds=1)
@@ -35,6 +37,8 @@ class Options(Struct, frozen=True, rename="camel", omit_defaults=True):
     launch_timeout: timedelta = timedelta(minutes=5)
     registration_timeout: timedelta = timedelta(minutes=15)
     workers: int = 10
+    launch_workers: int = 1000
+    drain_workers: int = 100
 
     def scheduling(self) -> SchedulingOptions:
         """The part that a scheduling decision depends on."""

@@ -44,6 +44,8 @@ def settings_from(options: Options) -> Settings:
         batch_idle_duration=options.batch_idle_duration,
         batch_max_duration=options.batch_max_duration,
         workers=options.workers,
+        launch_workers=options.launch_workers,
+        drain_workers=options.drain_workers,
     )
 
 

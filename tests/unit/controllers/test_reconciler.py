@@ -108,3 +108,37 @@ def test_a_loop_goes_on_after_a_failed_pass(lab: Any) -> None:
         task.cancel()
 
     lab(story)
+
+
+def test_as_many_keys_as_allowed_are_worked_on_at_once_and_no_more(lab: Any) -> None:
+    async def story(world: Any) -> None:
+        now, most, done = 0, 0, 0
+
+        async def reconcile(_: str) -> None:
+            nonlocal now, most, done
+            now += 1
+            most = max(most, now)
+            await world.clock.sleep(10)
+            now -= 1
+            done += 1
+
+        controller = Reconciler("test", world.runtime, reconcile, workers=40)
+        synced(world)
+        for number in range(25):  # before anybody works
+            controller.queue.add(f"early-{number}")
+        task = asyncio.create_task(controller.run())
+        await world.clock.sleep(1)
+        assert (now, most) == (25, 25)
+        for number in range(35):  # while those who stand by are busy
+            controller.queue.add(f"late-{number}")
+        await world.clock.sleep(1)
+        assert (now, most) == (40, 40)
+        await world.clock.sleep(30)
+        assert (now, most, done) == (0, 40, 60)
+        assert controller._present == 10  # the others have left
+        controller.queue.add("afterwards")
+        await world.clock.sleep(11)
+        assert done == 61
+        task.cancel()
+
+    lab(story)

@@ -103,9 +103,13 @@ def test_zero_means_the_default_for_the_times_of_lke() -> None:
     assert (provider.create_deadline, provider.tag_verification_timeout, provider.poll_interval) == (10, 4, 2)
 
 
-@pytest.mark.parametrize(("millicores", "workers"), [("100", 10), ("0", 10), ("4000", 40), ("64000", 100)])
-def test_more_processor_means_more_work_at_a_time(millicores: str, workers: int) -> None:
-    assert read_settings({}, {**NAME, "CPU_REQUESTS": millicores}).options.workers == workers
+@pytest.mark.parametrize(
+    ("millicores", "workers"),
+    [("100", (10, 1000, 100)), ("0", (10, 1000, 100)), ("4000", (60, 1203, 349)), ("64000", (1000, 5000, 5000))],
+)
+def test_more_processor_means_more_work_at_a_time(millicores: str, workers: tuple[int, int, int]) -> None:
+    options = read_settings({}, {**NAME, "CPU_REQUESTS": millicores}).options
+    assert (options.workers, options.launch_workers, options.drain_workers) == workers
 
 
 def test_every_default_can_be_read() -> None:
