@@ -64,16 +64,20 @@ class Reconciler:
         self._present = self._busy = 0
         try:
             async with asyncio.TaskGroup() as group:
-                self.queue.when_ready = partial(self._reinforce, group)
                 for _ in range(min(self._workers, _STANDING)):
                     self._hire(group, standing=True)
                 self._reinforce(group)
+                self.queue.when_ready = partial(self._reinforce, group)
+                try:
+                    await asyncio.Event().wait()
+                finally:  # nobody joins a group that breaks up
+                    self.queue.when_ready = _nothing
         finally:
             self.queue.close()
 
     def _reinforce(self, group: asyncio.TaskGroup) -> None:
-        """One more worker where keys wait and everybody is busy; it leaves when nothing waits any more."""
-        if self._present < self._workers and self.queue.ready > self._present - self._busy:
+        """More workers where keys wait and everybody is busy; they leave when nothing waits any more."""
+        while self._present < self._workers and self.queue.ready > self._present - self._busy:
             self._hire(group, standing=False)
 
     def _hire(self, group: asyncio.TaskGroup, *, standing: bool) -> None:
@@ -156,3 +160,7 @@ class Loop:
     def _failed(self, failures: int, error: str, **fields: Any) -> float:
         self._runtime.logger.error("Reconciler error", controller=self.name, error=error, **fields)
         return self._backoff.delay(failures, self._runtime.random)
+
+
+def _nothing() -> None:
+    return
