@@ -213,6 +213,7 @@ class ControllerProcess:
             others.start()
             await (elector.hold() if elector is not None else asyncio.Event().wait())
         finally:
+            await events.drain()
             # Shut the gate before anything is cut short, so that no answer to a write under way is lost.
             await gate.drain(_DRAIN_SECONDS)
             await others.stop()
