@@ -10,6 +10,7 @@ import threading
 import time
 import uuid
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from karpenter_linode.model import codec, labels
@@ -37,12 +38,13 @@ class PlayedNodes:
 
     Attributes:
         driver_seconds: from a ready node to its ResourceSlices.
-        slices: in how many parts a node's devices are published; more than one raises the generation in between.
+        parts: in how many slices of one pool a node's devices are published, `driver_seconds` apart.
     """
 
     def __init__(self, client: httpx2.Client, cloud: LinodeEmulator) -> None:
         self._client, self._cloud = client, cloud
         self.driver_seconds = 0.5
+        self.parts = 1
         self.problems: list[str] = []
         self.story: list[str] = []
         self._agenda: list[tuple[float, Any]] = []
@@ -181,7 +183,12 @@ class PlayedNodes:
             }
             for index in range(gpus)
         ]
-        name = event.node_name
+        size = -(-len(devices) // self.parts)
+        for part in range(self.parts):
+            some = devices[part * size : (part + 1) * size]
+            self._after(part * self.driver_seconds, partial(self._publish_slice, event.node_name, owner, some))
+
+    def _publish_slice(self, name: str, owner: str, devices: list[Object]) -> None:
         body = {
             "metadata": {
                 "generateName": f"{name}-{DRIVER}-",
@@ -192,12 +199,12 @@ class PlayedNodes:
             "spec": {
                 "driver": DRIVER,
                 "nodeName": name,
-                "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+                "pool": {"name": name, "generation": 1, "resourceSliceCount": self.parts},
                 "devices": devices,
             },
         }
         self._send("POST", _SLICES, body)
-        self._tell(f"node {name} published {gpus} devices")
+        self._tell(f"node {name} published {len(devices)} devices")
 
     def _remove(self, name: str) -> None:
         self._send("DELETE", f"/api/v1/nodes/{name}", missing_ok=True)

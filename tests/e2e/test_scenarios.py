@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/karpenter-leader-election"
+TWO_GPUS = "g2-gpu-rtx4000a2-s"
 Object = dict[str, Any]
 
 
@@ -131,6 +132,35 @@ def test_a_node_is_initialized_only_with_its_devices_and_no_second_one_is_bought
     world.wait("the node to be initialized", lambda: initialized(world))
     world.wait("the pod to be bound", lambda: bound(world, "gpu-job"))
     assert world.cloud.bought() == 1
+
+
+def test_half_of_a_pool_of_devices_does_not_count(world: KarpenterWorld) -> None:
+    world.nodes.parts, world.nodes.driver_seconds = 2, 5.0
+    objects = example("one-gpu")
+    objects["NodePool"]["spec"]["template"]["spec"]["requirements"][0]["values"] = [TWO_GPUS]
+    objects["ResourceClaimTemplate"]["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"] = 2
+    world.apply(*objects.values())
+
+    published = "/apis/resource.k8s.io/v1/resourceslices"
+    world.wait("the first slice", lambda: world.api.get(published)["items"])
+    time.sleep(2)
+    (claim,) = world.claims()
+    assert condition(claim, "Initialized")["reason"] == "DRADriverPoolsNotPublished"
+    world.wait("the node to be initialized", lambda: initialized(world))
+    assert len(world.api.get(published)["items"]) == 2
+    world.wait("the pod to be bound", lambda: bound(world, "gpu-job"))
+    assert world.cloud.bought() == 1
+
+
+def test_a_pod_deleted_while_its_node_boots_leaves_nothing(world: KarpenterWorld) -> None:
+    world.apply(*example("one-gpu").values())
+    world.wait("a NodeClaim", world.claims)
+    world.api.delete(f"/api/v1/namespaces/{world.namespace}/pods/gpu-job")
+
+    world.wait("the NodeClaim to go", lambda: not world.claims(), 120)
+    world.wait("the Linode to go", lambda: world.cloud.machines() == 0)
+    assert world.cloud.bought() <= 1
+    assert world.api.get("/api/v1/nodes")["items"] == []
 
 
 def test_a_controller_killed_after_buying_adopts_what_it_bought(world: KarpenterWorld) -> None:
