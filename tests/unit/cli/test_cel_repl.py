@@ -85,7 +85,12 @@ def test_control_characters_are_not_sent_back_to_the_terminal(talk: Command) -> 
 
 def test_on_a_terminal_an_interrupt_drops_the_line_and_history_reaches_no_file(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
-    program = [sys.executable, "-m", "karpenter_linode.cli", "cel", "--repl", "--plan", A1_S]
+    # A runner's workers ignore interrupts, and their children inherit that: this child does not.
+    start = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from karpenter_linode.cli.main import main; main()"
+    )
+    program = [sys.executable, "-c", start, "cel", "--repl", "--plan", A1_S]
     environment = {**os.environ, "HOME": str(tmp_path), "TERM": "dumb"}
     with subprocess.Popen(  # noqa: S603 - our own program
         program, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
