@@ -1,4 +1,4 @@
-"""Devices for ``cel`` to look at: those predicted for plans, and those of ResourceSlices in files."""
+"""Devices for ``cel`` to look at: those predicted for plans, and those of ResourceSlices."""
 
 from __future__ import annotations
 
@@ -121,14 +121,27 @@ def of_files(paths: Sequence[str]) -> Sources:
     slices = [obj for obj, _ in manifests.of(ResourceSlice)]
     if not slices:
         raise input_error(Place(", ".join(paths)), "no ResourceSlice in it")
+    sources = of_slices(slices, slices)
+    notes = [str(warning) for warning in manifests.warnings]
+    others = len(manifests.objects) - len(slices) + sum(manifests.ignored.values())
+    if others:
+        notes.append(f"{counted(others, 'object')} other than ResourceSlices ignored")
+    sources.notes[:0] = notes
+    return sources
+
+
+def of_slices(slices: Sequence[ResourceSlice], known: Sequence[ResourceSlice]) -> Sources:
+    """The devices of slices.
+
+    Args:
+        slices: those to try.
+        known: every slice there is; whether a pool is complete and at which generation is told by all of its slices.
+    """
     sources = Sources()
     for item in slices:
         sources.add_slice(item)
-    sources.notes += [str(warning) for warning in manifests.warnings]
-    others = len(manifests.objects) - len(slices) + sum(manifests.ignored.values())
-    if others:
-        sources.notes.append(f"{counted(others, 'object')} other than ResourceSlices ignored")
-    sources.notes += _pool_notes(slices)
+    pools = {(item.spec.driver, item.spec.pool.name) for item in slices}
+    sources.notes += _pool_notes([item for item in known if (item.spec.driver, item.spec.pool.name) in pools])
     return sources
 
 
