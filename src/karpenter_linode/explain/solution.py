@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
 
 _SINGLE_ROWS: Final = 20
+_RANGE: Final = 3  # as many names or more are told as the first to the last
 _PREDICTED: Final = "virtual/"
 _HEADER: Final = ("NODECLAIM", "NODEPOOL", "PLAN", "PRICE/H", "PODS", "DEVICES")
 
@@ -34,13 +35,14 @@ def solution_lines(solution: Solution, *, explain: bool = False) -> list[Line]:
 
     Args:
         solution: the answer.
-        explain: also tell for each new NodeClaim which devices its claims get and why other plans are out.
+        explain: also tell for new NodeClaims which devices their claims get and why other plans are out; those with the
+            same plans are told together.
     """
     lines = [_summary(solution)]
     if solution.new_node_claims:
         lines += [Line(), *_claims_table(solution)]
-        for claim in solution.new_node_claims if explain else ():
-            lines += [Line(), *_detail(claim, solution)]
+        for title, group in _alike(solution.new_node_claims) if explain else ():
+            lines += [Line(), *_detail(title, group, solution)]
     if solution.existing:
         rows = [(place.node, names([pod.key for pod in place.pods])) for place in solution.existing]
         lines += [Line(), *table(("EXISTING NODE", "PODS"), rows)]
@@ -117,18 +119,32 @@ def _devices(claim: PlannedNodeClaim, solution: Solution, plan: str) -> list[tup
     ]
 
 
-def _detail(claim: PlannedNodeClaim, solution: Solution) -> list[Line]:
-    cheapest = claim.instance_types[0] if claim.instance_types else ""
-    lines = [
-        Line(f"{claim.id} from NodePool {claim.node_pool}", "title"),
-        Line(f"  allowed plans, cheapest first: {names(claim.instance_types, 10)}"),
-        Line(f"  pods: {names([pod.key for pod in claim.pods], 10)}"),
-    ]
-    for name, choices in _devices(claim, solution, cheapest):
-        lines += [Line(f"  claim {name}, request {choice.request}: {_device(choice.device)}") for choice in choices]
-    if claim.rejected:
+def _alike(claims: Sequence[PlannedNodeClaim]) -> list[tuple[str, list[PlannedNodeClaim]]]:
+    """NodeClaims that may become the same plans for the same reasons, named together: ``gpu-1 to gpu-4``."""
+    groups: dict[tuple[str, tuple[str, ...], tuple[Reason, ...]], list[int]] = {}
+    for place, claim in enumerate(claims):
+        groups.setdefault((claim.node_pool, claim.instance_types, claim.rejected), []).append(place)
+    named = []
+    for places in groups.values():
+        group = [claims[place] for place in places]
+        unbroken = places[-1] - places[0] == len(places) - 1
+        ids = f"{group[0].id} to {group[-1].id}" if unbroken and len(group) >= _RANGE else names([c.id for c in group])
+        named.append((f"{ids} from NodePool {group[0].node_pool}", group))
+    return named
+
+
+def _detail(title: str, group: Sequence[PlannedNodeClaim], solution: Solution) -> list[Line]:
+    first = group[0]
+    lines = [Line(title, "title"), Line(f"  allowed plans, cheapest first: {names(first.instance_types, 10)}")]
+    for claim in group:
+        whose = f"pods of {claim.id}" if len(group) > 1 else "pods"
+        lines.append(Line(f"  {whose}: {names([pod.key for pod in claim.pods], 10)}"))
+        cheapest = claim.instance_types[0] if claim.instance_types else ""
+        for name, choices in _devices(claim, solution, cheapest):
+            lines += [Line(f"  claim {name}, request {choice.request}: {_device(choice.device)}") for choice in choices]
+    if first.rejected:
         lines.append(Line("  plans not allowed"))
-        lines += [Line(f"  {line.text}", line.kind) for line in _forest(claim.rejected)]
+        lines += [Line(f"  {line.text}", line.kind) for line in _forest(first.rejected)]
     return lines
 
 

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from karpenter_linode.explain.solution import solution_data, solution_lines
 from karpenter_linode.model.karpenter import NodeClaim
@@ -103,3 +104,22 @@ def test_a_published_device_is_named_in_full() -> None:
     published = Solution(placed.new_node_claims, claims=(ClaimPlacement("default/c", "gpu-1", (choice,)),))
     lines = [line.text for line in solution_lines(published, explain=True)]
     assert "  claim default/c, request gpu: device gpu.nvidia.com/node-1/gpu-3" in lines
+
+
+def test_new_node_claims_with_the_same_plans_are_explained_together() -> None:
+    other = replace(planned(4, ("d",)), instance_types=PLANS[:1])
+    claims = (*(planned(number, (f"p{number}",)) for number in range(1, 4)), other, planned(5, ("e", "f")))
+    lines = [line.text for line in solution_lines(Solution(new_node_claims=claims[:4]), explain=True)]
+    assert [line for line in lines if "from NodePool" in line] == [
+        "gpu-1 to gpu-3 from NodePool gpu",
+        "gpu-4 from NodePool gpu",
+    ]
+    assert [line for line in lines if "pods" in line][1:] == [
+        "  pods of gpu-1: default/p1",
+        "  pods of gpu-2: default/p2",
+        "  pods of gpu-3: default/p3",
+        "  pods: default/d",
+    ]
+    assert lines.count("  plans not allowed") == 2
+    lines = [line.text for line in solution_lines(Solution(new_node_claims=claims), explain=True)]
+    assert "gpu-1, gpu-2, gpu-3, gpu-5 from NodePool gpu" in lines, "gpu-4 stands between them, and is not one of them"
