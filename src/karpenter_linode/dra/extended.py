@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from karpenter_linode.model.core import ContainerExtendedResourceRequest
 from karpenter_linode.model.labels import IMPLICIT_EXTENDED_RESOURCE_PREFIX
 from karpenter_linode.model.meta import ObjectMeta, OwnerReference
 from karpenter_linode.model.resource import (
@@ -52,7 +53,7 @@ def implicit_claim(pod: Pod, resources: Mapping[str, str]) -> ResourceClaim | No
         pod: its containers and init containers each get requests of their own; none shares the devices of another.
         resources: as ``extended_resources`` gives them.
     """
-    requests = tuple(_requests(pod, resources))
+    requests = tuple(request for _, request in _requests(pod, resources))
     if not requests:
         return None
     return ResourceClaim(
@@ -66,13 +67,33 @@ def implicit_claim(pod: Pod, resources: Mapping[str, str]) -> ResourceClaim | No
     )
 
 
-def _requests(pod: Pod, resources: Mapping[str, str]) -> Iterator[DeviceRequest]:
+def request_mappings(pod: Pod, resources: Mapping[str, str]) -> tuple[ContainerExtendedResourceRequest, ...]:
+    """Which request of the implicit claim serves which container, as the pod's status tells (spec 1.7).
+
+    Args:
+        pod: as for ``implicit_claim``.
+        resources: as for ``implicit_claim``.
+    """
+    return tuple(mapping for mapping, _ in _requests(pod, resources))
+
+
+def is_implicit(claim: ResourceClaim, pod_uid: str) -> bool:
+    """Whether a stored claim was made by kube-scheduler for a pod's extended resources."""
+    return claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" and any(
+        owner.controller and owner.uid == pod_uid for owner in claim.metadata.owner_references
+    )
+
+
+def _requests(
+    pod: Pod, resources: Mapping[str, str]
+) -> Iterator[tuple[ContainerExtendedResourceRequest, DeviceRequest]]:
     for index, container in enumerate((*pod.spec.init_containers, *pod.spec.containers)):
         asked = {**container.resources.limits, **container.resources.requests}
         served = sorted(name for name in asked if name in resources and asked[name].units > 0)
         for number, name in enumerate(served):
             exactly = ExactDeviceRequest(resources[name], (), EXACT_COUNT, asked[name].units)
-            yield DeviceRequest(f"container-{index}-request-{number}", exactly)
+            request = f"container-{index}-request-{number}"
+            yield ContainerExtendedResourceRequest(container.name, name, request), DeviceRequest(request, exactly)
 
 
 def _age(item: DeviceClass) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from karpenter_linode.dra.allocation import Allocation, Target
 from karpenter_linode.dra.allocator import Allocator
 from karpenter_linode.dra.claims import claim_keys
-from karpenter_linode.dra.extended import extended_resources, implicit_claim
+from karpenter_linode.dra.extended import EXTENDED_RESOURCE_CLAIM, extended_resources, implicit_claim
 from karpenter_linode.model import codec, labels
 from karpenter_linode.model.reason import Reason
 from karpenter_linode.scheduling.problem import ClaimPlacement, DeviceChoice
@@ -46,6 +46,13 @@ class DeviceDesk:
         self._claims = {claim.key: claim for claim in problem.resource_claims}
         self._types = {pool: {item.name: item for item in types} for pool, types in problem.instance_types.items()}
         self._extended = extended_resources(problem.device_classes)
+        self._made = {
+            owner.uid: claim
+            for claim in problem.resource_claims
+            if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true"
+            for owner in claim.metadata.owner_references
+            if owner.controller and owner.uid
+        }
         uses = Counter(
             f"{pod.namespace}/{entry.resource_claim_name}"
             for pod in problem.pods
@@ -64,6 +71,10 @@ class DeviceDesk:
         )
         self._resolved: dict[tuple[str, str, str], tuple[ResourceClaim, ...] | Reason] = {}
         self._committed: dict[str, list[Allocation]] = {}
+
+    def has_claims(self, pod: Pod) -> bool:
+        """Whether claims of a pod exist or are asked for by name, beyond what its spec's resources tell."""
+        return bool(pod.spec.resource_claims) or pod.uid in self._made
 
     def claims_of(self, pod: Pod) -> tuple[ResourceClaim, ...] | Reason:
         """The claims of a pod, or why they are not all known yet; looked up once."""
@@ -175,7 +186,8 @@ class DeviceDesk:
             if claim is None:
                 return Reason(CLAIM_NOT_FOUND, f'resourceclaim "{key}" not found', subject=f"ResourceClaim {key}")
             claims.append(claim)
-        implicit = implicit_claim(pod, self._extended)
+        # Between kube-scheduler's claim and its binding the pod still looks unplaced; it needs no second device.
+        implicit = self._made.get(pod.uid) or implicit_claim(pod, self._extended)
         return tuple(claims) if implicit is None else (*claims, implicit)
 
 

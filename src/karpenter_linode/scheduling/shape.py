@@ -153,7 +153,7 @@ class Shapes:
         spec = pod.spec
         running = pod.status.phase != "Pending" and meta.uid not in self._deleting
         claims = None
-        if spec.resource_claims and self._devices is not None:
+        if self._devices is not None and self._devices.has_claims(pod):
             claims = self._devices.shape_key(pod)
             spec = msgspec.structs.replace(spec, resource_claims=())  # names of claims do not distinguish pods
         resized = self._encode(pod.status.container_statuses) if pod.status.container_statuses else b""

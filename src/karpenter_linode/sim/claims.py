@@ -44,7 +44,11 @@ class ClaimController:
         context.store.listen(ResourceClaim, self._claim_changed)
 
     def _pod_changed(self, change: Change) -> None:
-        if change.stored is None or not change.stored.plain.get("spec", {}).get("resourceClaims"):
+        if change.stored is None:
+            return
+        plain = change.stored.plain
+        implicit = plain.get("status", {}).get("extendedResourceClaimStatus")
+        if not implicit and not plain.get("spec", {}).get("resourceClaims"):
             return
         pod = change.stored.decode(Pod)
         if change.type == "DELETED" or _done(pod):
@@ -185,7 +189,9 @@ def _missing_entries(pod: Pod) -> list[PodResourceClaim]:
 def _claim_names(pod: Pod) -> list[str]:
     generated = [status.resource_claim_name for status in pod.status.resource_claim_statuses]
     named = [entry.resource_claim_name for entry in pod.spec.resource_claims]
-    return [name for name in (*generated, *named) if name]
+    implicit = pod.status.extended_resource_claim_status
+    extended = [implicit.resource_claim_name] if implicit is not None else []
+    return [name for name in (*generated, *named, *extended) if name]
 
 
 def _controlled_by(claim: ResourceClaim, uid: str) -> bool:

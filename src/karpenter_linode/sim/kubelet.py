@@ -116,8 +116,10 @@ class Kubelet:
         """Whether a claim is not usable by the pod yet; then the pod waits for that claim."""
         missing = False
         generated = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-        for entry in pod.spec.resource_claims:
-            name = entry.resource_claim_name or generated.get(entry.name)
+        names = [entry.resource_claim_name or generated.get(entry.name) for entry in pod.spec.resource_claims]
+        if pod.status.extended_resource_claim_status is not None:
+            names.append(pod.status.extended_resource_claim_status.resource_claim_name)
+        for name in names:
             key = f"{pod.namespace}/{name}"
             claim = self._context.store.find(ResourceClaim, name, pod.namespace) if name else None
             usable = claim is not None and any(user.uid == pod.uid for user in claim.status.reserved_for)

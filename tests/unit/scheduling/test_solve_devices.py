@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from karpenter_linode.model import codec
+from karpenter_linode.model.resource import ResourceClaim
 from karpenter_linode.scheduling import solve
 from karpenter_linode.scheduling.pods import DRA_IGNORED
 
@@ -33,7 +34,8 @@ def gpu_pool(make: Any, *names: str, **given: Any) -> Any:
 
 def solved(make: Any, pods: list[Any], pool: Any, claims: list[Any], **given: Any) -> Any:
     given = {"options": DRA_ON, **given}
-    return make.solve(pods, [pool], plans(make), resource_claims=claims, device_classes=[make.gpu_class()], **given)
+    given.setdefault("device_classes", [make.gpu_class()])
+    return make.solve(pods, [pool], plans(make), resource_claims=claims, **given)
 
 
 def test_a_claim_narrows_the_plans_to_those_with_devices(make: Any) -> None:
@@ -206,6 +208,55 @@ def test_until_a_node_is_initialized_its_plan_predicts_the_devices(make: Any) ->
     solution = solved(make, [pod], gpu_pool(make), [make.claim("c")], nodes=[node])
     assert [item.node for item in solution.existing] == ["n"]
     assert solution.new_node_claims == ()
+
+
+def made_for(pod: Any, node: str) -> Any:
+    """The claim that kube-scheduler has made for a pod's extended resource, with its device on a node."""
+    result = {"request": "container-0-request-0", "driver": "gpu.nvidia.com", "pool": node, "device": "gpu-0"}
+    name = {"key": "metadata.name", "operator": "In", "values": [node]}
+    request = {"name": "container-0-request-0", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 1}}
+    return codec.convert(
+        {
+            "metadata": {
+                "name": f"{pod.name}-extended-resources-x",
+                "namespace": pod.namespace,
+                "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}
+                ],
+            },
+            "spec": {"devices": {"requests": [request]}},
+            "status": {
+                "allocation": {
+                    "devices": {"results": [result]},
+                    "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [name]}]},
+                },
+                "reservedFor": [{"resource": "pods", "name": pod.name, "uid": pod.uid}],
+            },
+        },
+        ResourceClaim,
+    )
+
+
+@pytest.mark.parametrize("deleting", [False, True])
+def test_the_claim_of_a_pod_about_to_be_bound_holds_its_device_for_it(make: Any, deleting: bool) -> None:
+    plain = codec.to_plain(make.gpu_class())
+    plain["spec"]["extendedResourceName"] = "nvidia.com/gpu"
+    serving = codec.convert(plain, type(make.gpu_class()))
+    pods = [make.pod(name, limits={"nvidia.com/gpu": "1"}, tolerations=TOLERATIONS) for name in ("first", "other")]
+    solution = solved(
+        make,
+        pods,
+        gpu_pool(make, "a1"),
+        [made_for(pods[0], "n")],
+        device_classes=[serving],
+        nodes=[] if deleting else [make.node("n", pool="gpu", allocatable={"pods": "110"})],
+        resource_slices=[] if deleting else [published("n", 1)],
+        deleting_pod_uids=frozenset({pods[0].uid}) if deleting else frozenset(),
+    )
+    assert solution.unplaced == ()
+    assert [[pod.name for pod in item.pods] for item in solution.existing] == ([] if deleting else [["first"]])
+    assert len(solution.new_node_claims) == (2 if deleting else 1)
 
 
 @pytest.mark.timeout(60)

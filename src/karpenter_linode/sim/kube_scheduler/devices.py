@@ -22,6 +22,7 @@ from karpenter_linode.model.resource import (
     ResourceSlice,
 )
 from karpenter_linode.model.selectors import term_holds
+from karpenter_linode.sim.kube_scheduler.extended import ImplicitClaim
 
 if TYPE_CHECKING:
     from karpenter_linode.model.core import Node, Pod
@@ -36,10 +37,16 @@ MAX_RESERVED: Final = 256
 
 
 class PodClaims(Struct, frozen=True):
-    """A pod's claims: those that have devices and those that need some."""
+    """A pod's claims: those that have devices, those that need some, and the one for its extended resources."""
 
     allocated: tuple[ResourceClaim, ...] = ()
     open: tuple[ResourceClaim, ...] = ()
+    implicit: ImplicitClaim | None = None
+
+    @property
+    def to_allocate(self) -> tuple[ResourceClaim, ...]:
+        """Claims that need devices; the implicit one stands last."""
+        return self.open if self.implicit is None else (*self.open, self.implicit.claim)
 
 
 class Refused(Exception):  # noqa: N818  # not an error: a pod that has to wait
@@ -175,13 +182,13 @@ class DeviceLedger:
                 term_holds(term, node.metadata.labels, node.name) for term in selector.node_selector_terms
             ):
                 return NOT_AVAILABLE
-        if not claims.open:
+        if not claims.to_allocate:
             return ()
         slices = (*self._local.get(node.name, {}).values(), *self._wide.values())
         slices = tuple(sorted(slices, key=lambda item: item.name))
         in_use = self._in_use({(item.spec.driver, item.spec.pool.name) for item in slices})
         try:
-            found = allocate_on_node(node, slices, self._store.all(DeviceClass), claims.open, in_use)
+            found = allocate_on_node(node, slices, self._store.all(DeviceClass), claims.to_allocate, in_use)
         except AllocationError as error:
             if error.code in {"dra-pool-unusable", "dra-step-limit"}:
                 return error.message

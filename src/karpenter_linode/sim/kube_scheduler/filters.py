@@ -9,6 +9,8 @@ from karpenter_linode.model.selectors import term_holds
 from karpenter_linode.scheduling.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, tolerates, untolerated
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from karpenter_linode.model.core import Node, Pod
     from karpenter_linode.sim.kube_scheduler.view import HostPort, NodeInfo, PodInfo
 
@@ -17,8 +19,14 @@ _ANY_IP: Final = "0.0.0.0"  # noqa: S104  # a pod's wildcard host address, not o
 _PERCENT: Final = 100
 
 
-def refusals(info: PodInfo, node: NodeInfo) -> tuple[str, ...]:
-    """Why a node cannot take a pod, or nothing. The first filter that refuses ends the list, as in Kubernetes."""
+def refusals(info: PodInfo, node: NodeInfo, served: Collection[str]) -> tuple[str, ...]:
+    """Why a node cannot take a pod, or nothing. The first filter that refuses ends the list, as in Kubernetes.
+
+    Args:
+        info: the pod.
+        node: the node.
+        served: extended resources that come as devices where the node does not count them itself.
+    """
     pod = info.pod
     if node.node.spec.unschedulable and not any(tolerates(item, _UNSCHEDULABLE) for item in pod.spec.tolerations):
         return ("node(s) were unschedulable",)
@@ -30,7 +38,7 @@ def refusals(info: PodInfo, node: NodeInfo) -> tuple[str, ...]:
         return ("node(s) didn't match Pod's node affinity/selector",)
     if info.ports and _ports_clash(info, node):
         return ("node(s) didn't have free ports for the requested pod ports",)
-    return _resource_refusals(info, node)
+    return _resource_refusals(info, node, served)
 
 
 def matches_node(pod: Pod, node: Node) -> bool:
@@ -55,9 +63,11 @@ def _clash(wanted: HostPort, used: HostPort) -> bool:
     return same_address and wanted[1:] == used[1:]
 
 
-def _resource_refusals(info: PodInfo, node: NodeInfo) -> tuple[str, ...]:
+def _resource_refusals(info: PodInfo, node: NodeInfo, served: Collection[str]) -> tuple[str, ...]:
     short = []
     for name, amount in sorted(info.requests.items()):
+        if name in served and not node.allocatable.get(name):
+            continue
         if amount and amount > node.allocatable.get(name, 0) - node.used.get(name, 0):
             short.append("Too many pods" if name == "pods" else f"Insufficient {name}")
     return tuple(short)

@@ -6,6 +6,9 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from karpenter_linode.dra.errors import AllocationError
 from karpenter_linode.model import codec, labels
 from karpenter_linode.model.core import Node, PersistentVolumeClaim, Pod
@@ -14,6 +17,7 @@ from karpenter_linode.model.resource import AllocationResult, DeviceClass, Resou
 from karpenter_linode.model.timestamps import rfc3339
 from karpenter_linode.ports import KubeError
 from karpenter_linode.sim.kube_scheduler.devices import DeviceLedger, PodClaims, Refused
+from karpenter_linode.sim.kube_scheduler.extended import ExtendedResources
 from karpenter_linode.sim.kube_scheduler.filters import refusals, score
 from karpenter_linode.sim.kube_scheduler.queue import SchedulingQueue, Waiting
 from karpenter_linode.sim.kube_scheduler.topology import TopologyFilter
@@ -39,7 +43,13 @@ _PERCENT: Final = 100
 _LEAST_PERCENT: Final = 5
 _NODES_PER_PERCENT: Final = 125
 
-Placement = tuple[NodeInfo, tuple[AllocationResult, ...]]
+
+class Placement(Struct, frozen=True):
+    """Where a pod goes: the node, the claims it has there, and devices for those that need some."""
+
+    node: NodeInfo
+    claims: PodClaims
+    devices: tuple[AllocationResult, ...]
 
 
 class KubeScheduler:
@@ -55,6 +65,7 @@ class KubeScheduler:
         self._view = ClusterView()
         self._queue = SchedulingQueue(context)
         self._ledger = DeviceLedger(context.store)
+        self._extended = ExtendedResources(context.store)
         self._events = context.recorder(NAME)
         self._verdicts: dict[bytes, dict[str, tuple[int, tuple[str, ...]]]] = {}
         self._assumed: dict[str, str] = {}
@@ -155,9 +166,7 @@ class KubeScheduler:
         if change.stored is None:
             return
         node = self._view.nodes.get(change.stored.decode(ResourceSlice).spec.node_name)
-        self._queue.wake(
-            lambda info: bool(info.pod.spec.resource_claims) and (node is None or not self._refusals(info, node))
-        )
+        self._queue.wake(lambda info: self._needs_devices(info) and (node is None or not self._refusals(info, node)))
 
     def _claim_changed(self, change: Change) -> None:
         """A claim that comes to be or is released may be what a pod waits for."""
@@ -169,12 +178,16 @@ class KubeScheduler:
         if change.type == "ADDED":
             self._look_at_claimless(claim)
         if change.type == "DELETED" or (change.type == "MODIFIED" and claim.status.allocation is None):
-            self._queue.wake(lambda info: bool(info.pod.spec.resource_claims))
+            self._queue.wake(self._needs_devices)
         else:
             self._queue.wake(partial(_info_uses, claim))
 
     def _class_changed(self, change: Change) -> None:  # noqa: ARG002  # any change of any class may help
-        self._queue.wake(lambda info: bool(info.pod.spec.resource_claims))
+        self._verdicts.clear()
+        self._queue.wake(self._needs_devices)
+
+    def _needs_devices(self, info: PodInfo) -> bool:
+        return bool(info.pod.spec.resource_claims) or self._extended.asked_by(info)
 
     # The scheduling cycle
 
@@ -196,7 +209,7 @@ class KubeScheduler:
         if isinstance(chosen, Counter):
             self._fail(waiting, UNSCHEDULABLE, self._message(chosen))
             return
-        self._reserve(waiting, claims, chosen)
+        self._reserve(waiting, chosen)
 
     def _prefilter(self, pod: Pod) -> PodClaims:
         for volume in pod.spec.volumes:
@@ -221,11 +234,12 @@ class KubeScheduler:
                 for reason in refused:
                     reasons[reason] += 1
                 continue
-            devices = self._ledger.place(claims, node.node)
+            needed = replace(claims, implicit=self._extended.claim_on(info, node))
+            devices = self._ledger.place(needed, node.node)
             if isinstance(devices, str):
                 reasons[devices] += 1
                 continue
-            feasible.append((-score(info, node), node.name, (node, devices)))
+            feasible.append((-score(info, node), node.name, Placement(node, needed, devices)))
             if len(feasible) >= self._nodes_to_find():
                 break
         return min(feasible, key=lambda item: item[:2])[2] if feasible else reasons
@@ -244,7 +258,7 @@ class KubeScheduler:
         known = verdicts.get(node.name)
         if known is not None and known[0] == node.generation:
             return known[1]
-        refused = refusals(info, node)
+        refused = refusals(info, node, self._extended.served)
         verdicts[node.name] = (node.generation, refused)
         return refused
 
@@ -295,22 +309,25 @@ class KubeScheduler:
 
     # The binding cycle
 
-    def _reserve(self, waiting: Waiting, claims: PodClaims, placement: Placement) -> None:
+    def _reserve(self, waiting: Waiting, placement: Placement) -> None:
         """Count the pod and its devices as placed, and write that down a little later."""
-        node, devices = placement
-        pod = waiting.info.pod
-        self._assumed[pod.key] = node.node.name
-        self._view.place(waiting.info, node.node.name)
-        for claim, allocation in zip(claims.open, devices, strict=True):
+        pod, node_name = waiting.info.pod, placement.node.node.name
+        self._assumed[pod.key] = node_name
+        self._view.place(waiting.info, node_name)
+        for claim, allocation in zip(placement.claims.to_allocate, placement.devices, strict=True):
             self._ledger.assume(claim, allocation)
         delay = self._context.draw(self._context.delays.binding, f"bind/{pod.key}")
-        self._context.agenda.after(delay, self._bind, waiting, claims, node.node.name, devices)
+        self._context.agenda.after(delay, self._bind, waiting, placement)
 
-    def _bind(self, waiting: Waiting, claims: PodClaims, node_name: str, devices: tuple[AllocationResult, ...]) -> None:
-        pod = waiting.info.pod
+    def _bind(self, waiting: Waiting, placement: Placement) -> None:
+        pod, claims, node_name = waiting.info.pod, placement.claims, placement.node.node.name
         try:
-            for claim, allocation in zip(claims.open, devices, strict=True):
+            for claim, allocation in zip(claims.open, placement.devices, strict=False):
                 self._write_allocation(claim, allocation, pod)
+            if claims.implicit is not None:
+                made = self._extended.create(claims.implicit, pod)
+                self._write_allocation(made, placement.devices[-1], pod)
+                self._extended.tell(claims.implicit, made.name, pod)
             for claim in claims.allocated:
                 self._write_reservation(claim, pod)
             self._store.bind(pod.name, pod.namespace, node_name)
@@ -350,11 +367,16 @@ class KubeScheduler:
         self._store.patch(_CLAIM, claim.name, patch, namespace=claim.namespace, subresource="status")
 
     def _unreserve(self, waiting: Waiting, claims: PodClaims, error: str) -> None:
-        """Binding failed: give everything back and try again. Allocations already written are kept by their claim."""
+        """Binding failed: give everything back and try again. Allocations already written are kept by their claim.
+
+        Only the claim for extended resources goes: the next attempt may find a node that needs none.
+        """
         pod = waiting.info.pod
         self._assumed.pop(pod.key, None)
         self._view.remove_pod(pod.key)
         self._settle(claims)
+        if claims.implicit is not None:
+            self._extended.drop(pod)
         if self._store.find(Pod, pod.name, pod.namespace) is None:
             self._queue.remove(pod.key)
             return
@@ -362,7 +384,7 @@ class KubeScheduler:
 
     def _settle(self, claims: PodClaims) -> None:
         """Claims are no longer in flight: pods that share one may be placed now."""
-        for claim in claims.open:
+        for claim in claims.to_allocate:
             self._ledger.settle(claim.key)
             self._queue.wake(partial(_info_uses, claim))
 
