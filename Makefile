@@ -29,7 +29,7 @@ demo: setup ## the main job on the embedded world: a claim becomes a node, and i
 	@$(BIN)/karpenter-linode simulate examples/one-gpu --seed 7
 
 test: setup ## every test but the end-to-end ones
-	@$(BIN)/python -m pytest -n $(JOBS) -q
+	@$(BIN)/python -m pytest -n $(JOBS)
 
 charts: setup ## render and check the charts with Helm 3 and 4, which come from npm, and lint the Containerfile
 	@$(BIN)/python -m pytest -q -m charts tests/charts

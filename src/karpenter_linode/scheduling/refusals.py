@@ -101,7 +101,8 @@ class Refusals:
         if world.devices is not None and (owned := world.devices.owned_by_dra(shape)) is not None:
             text = (
                 f"{owned} is not offered by any plan while Dynamic Resource Allocation owns the GPUs: the legacy "
-                "device plugin must not own the same ones; ask for them through a ResourceClaim"
+                "device plugin must not own the same ones; ask for them through a ResourceClaim, or name the resource "
+                "in the extendedResourceName of a DeviceClass"
             )
             return (Reason(DRA_OWNS_GPUS, text, facts=(("resource", owned),)),)
         if not world.templates:
