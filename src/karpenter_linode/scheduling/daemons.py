@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from karpenter_linode.dra.claims import has_dra_requirements
 from karpenter_linode.model.core import Affinity, NodeAffinity, Pod, Toleration
 from karpenter_linode.model.meta import ObjectMeta
 from karpenter_linode.scheduling import resources as res
-from karpenter_linode.scheduling.pods import has_dra_requirements
 from karpenter_linode.scheduling.ports import HostPort, host_ports
 from karpenter_linode.scheduling.resources import Resources
 from karpenter_linode.scheduling.selection import Selection, required_alternatives

@@ -166,13 +166,6 @@ def is_currently_reschedulable(pod: Pod, budgets: Iterable[PodDisruptionBudget],
     return is_reschedulable(pod) and is_disruptable(pod, now) and not is_fully_blocked(pod, budgets, now)
 
 
-def has_dra_requirements(pod: Pod) -> bool:
-    """Whether a pod uses ResourceClaims."""
-    return bool(pod.spec.resource_claims) or any(
-        container.resources.claims for container in (*pod.spec.containers, *pod.spec.init_containers)
-    )
-
-
 def _never_allows(budget: PodDisruptionBudget, pod: Pod) -> bool:
     not_ready = any(item.type == "Ready" and item.status == "False" for item in pod.status.conditions)
     if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and not_ready:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from karpenter_linode.dra.claims import has_dra_requirements
 from karpenter_linode.model.quantity import Quantity
 from karpenter_linode.scheduling import resources as res
-from karpenter_linode.scheduling.pods import has_dra_requirements
 from karpenter_linode.scheduling.ports import host_ports
 from karpenter_linode.scheduling.relaxation import relax
 from karpenter_linode.scheduling.selection import NO_SELECTION, preferred, required

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from karpenter_linode.dra.claims import has_dra_requirements
 from karpenter_linode.model import codec
 from karpenter_linode.model.core import Pod, PodDisruptionBudget
 from karpenter_linode.scheduling import pods
@@ -125,5 +126,5 @@ def test_unhealthy_pods_may_go_where_the_budget_says_so() -> None:
     ],
 )
 def test_claims_anywhere_are_dra_requirements(spec: dict[str, Any]) -> None:
-    assert pods.has_dra_requirements(pod(spec=spec))
-    assert not pods.has_dra_requirements(pod())
+    assert has_dra_requirements(pod(spec=spec))
+    assert not has_dra_requirements(pod())
