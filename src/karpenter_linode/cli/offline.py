@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from karpenter_linode.cluster.pending import pending_pods
 from karpenter_linode.cluster.problem import build_problem
 from karpenter_linode.cluster.state import ClusterState
-from karpenter_linode.cluster.view import CORE_KINDS, DRA_KINDS, is_supported
+from karpenter_linode.cluster.view import is_supported
 from karpenter_linode.dra.claims import make_claim
 from karpenter_linode.explain.text import counted, names
 from karpenter_linode.linode.instance_types import build_instance_types
@@ -77,17 +77,17 @@ def pose(manifests: Manifests, market: Market, options: SchedulingOptions) -> Of
     notes: list[str] = []
     objects = prepared(manifests, notes)
     now = max((time for obj in objects for time in _times(obj.metadata)), default=EPOCH)
-    state = ClusterState()
-    mirrored = set(CORE_KINDS) | set(DRA_KINDS)
+    state = ClusterState(with_spread=bool(options.default_spread))
     for obj in objects:
-        if type(obj) in mirrored:
+        if type(obj) in state.kinds:
             state.observe(obj)
     view = state.snapshot()
+    pending = pending_pods(view)
     classes = {item.name: item for item in view.all(LinodeNodeClass)}
     plans = {pool.name: _plans(pool, classes, market, options, notes) for pool in view.all(NodePool)}
-    problem = build_problem(view, plans, options, now)
+    problem = build_problem(view, pending, plans, options, now)
     notes += _unseen(view)
-    return Offline(problem, pending_pods(view).ignored, list(dict.fromkeys(notes)))
+    return Offline(problem, pending.ignored, list(dict.fromkeys(notes)))
 
 
 def prepared(manifests: Manifests, notes: list[str]) -> list[KubeObject]:

@@ -54,6 +54,7 @@ def _as_launched(claim: NodeClaim, choice: Choice) -> NodeClaim:
         for spec in (*kind.requirements, *choice.offering.requirements)
         if spec.operator == "In" and len(spec.values) == 1
     }
+    room = res.to_resource_list(res.allocatable(kind, choice.offering))
     metadata = replace(claim.metadata, labels={**single, **claim.metadata.labels})
-    status = replace(claim.status, capacity=kind.capacity, allocatable=res.to_resource_list(res.allocatable(kind)))
+    status = replace(claim.status, capacity=kind.capacity, allocatable=room)
     return replace(claim, metadata=metadata, status=status)

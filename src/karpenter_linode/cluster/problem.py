@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from karpenter_linode.cluster.assumed import Launches
-from karpenter_linode.cluster.pending import displaced_pods, pending_pods
-from karpenter_linode.model import core, karpenter, resource
+from karpenter_linode.cluster.pending import displaced_pods
+from karpenter_linode.model import core, karpenter, resource, workloads
+from karpenter_linode.scheduling.default_spread import with_default_spread
 from karpenter_linode.scheduling.pods import is_scheduled
 from karpenter_linode.scheduling.problem import Problem
 
@@ -16,13 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from karpenter_linode.cluster.pending import Pending
     from karpenter_linode.cluster.view import View
     from karpenter_linode.model.instance_type import InstanceType
+    from karpenter_linode.scheduling.default_spread import Workload
     from karpenter_linode.scheduling.problem import SchedulingOptions, StateNode
 
 
 def build_problem(
     view: View,
+    pending: Pending,
     instance_types: Mapping[str, tuple[InstanceType, ...]],
     options: SchedulingOptions,
     now: datetime,
@@ -31,6 +35,7 @@ def build_problem(
 
     Args:
         view: a snapshot.
+        pending: its pods that call for capacity.
         instance_types: plans of each NodePool, by pool name.
         options: settings that change scheduling.
         now: the time of the decision.
@@ -40,7 +45,9 @@ def build_problem(
     """
     displaced, launches = displaced_pods(view, now), Launches(instance_types)
     return Problem(
-        pods=(*pending_pods(view).pods, *displaced),
+        pods=with_default_spread(
+            (*pending.pods, *displaced), options.default_spread, view.all(workloads.Service), replicated(view)
+        ),
         node_pools=view.all(karpenter.NodePool),
         instance_types=dict(sorted(instance_types.items())),
         nodes=tuple(_assumed(state, launches) for state in view.state_nodes(now)),
@@ -57,6 +64,15 @@ def build_problem(
         deleting_pod_uids=frozenset(pod.uid for pod in displaced),
         options=options,
         now=now,
+    )
+
+
+def replicated(view: View) -> tuple[Workload, ...]:
+    """Controllers of replicated pods; none unless a default topology spread is set."""
+    return (
+        *view.all(workloads.ReplicationController),
+        *view.all(workloads.ReplicaSet),
+        *view.all(workloads.StatefulSet),
     )
 
 

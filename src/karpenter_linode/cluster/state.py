@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from karpenter_linode.cluster.table import is_newer, written_after
-from karpenter_linode.cluster.view import CORE_KINDS, DRA_KINDS, View, new_tables
+from karpenter_linode.cluster.view import View, mirrored_kinds, new_tables
 from karpenter_linode.model.karpenter import NodeClaim
 from karpenter_linode.model.meta import KubeObject
 
@@ -22,12 +22,13 @@ class ClusterState(View):
 
     Args:
         with_devices: whether resource.k8s.io is mirrored too (DRA on).
+        with_spread: whether Services and the controllers of replicated pods are mirrored too.
     """
 
-    def __init__(self, *, with_devices: bool = True) -> None:
+    def __init__(self, *, with_devices: bool = True, with_spread: bool = False) -> None:
         tables = new_tables()
         super().__init__(tables)
-        self.kinds: tuple[type[KubeObject], ...] = (*CORE_KINDS, *(DRA_KINDS if with_devices else ()))
+        self.kinds = mirrored_kinds(with_devices=with_devices, with_spread=with_spread)
         self._listed: set[type[KubeObject]] = set()
         self._gone: dict[str, None] = {}
         self._marks: set[str] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from karpenter_linode.cluster.table import Table
-from karpenter_linode.model import core, karpenter, labels, resource
+from karpenter_linode.model import core, karpenter, labels, resource, workloads
 from karpenter_linode.model.condition_types import INSTANCE_TERMINATING
 from karpenter_linode.model.meta import KubeObject, is_true
 from karpenter_linode.scheduling.problem import StateNode
@@ -32,6 +32,13 @@ CORE_KINDS: Final[tuple[type[KubeObject], ...]] = (
     core.VolumeAttachment,
 )
 DRA_KINDS: Final[tuple[type[KubeObject], ...]] = (resource.ResourceSlice, resource.DeviceClass, resource.ResourceClaim)
+SPREAD_KINDS: Final[tuple[type[KubeObject], ...]] = (
+    workloads.Service,
+    workloads.ReplicationController,
+    workloads.ReplicaSet,
+    workloads.StatefulSet,
+)
+"""Read only where a default topology spread is set: clusters hold many of these, and each watch costs."""
 
 _BY_PROVIDER_ID: Final = "provider-id"
 _BY_NODE: Final = "node"
@@ -64,9 +71,19 @@ _INDEXES: Final[dict[type[KubeObject], dict[str, Any]]] = {
 }
 
 
+def mirrored_kinds(*, with_devices: bool, with_spread: bool) -> tuple[type[KubeObject], ...]:
+    """The kinds to list and watch.
+
+    Args:
+        with_devices: whether DRA is on.
+        with_spread: whether a default topology spread is set.
+    """
+    return (*CORE_KINDS, *(DRA_KINDS if with_devices else ()), *(SPREAD_KINDS if with_spread else ()))
+
+
 def new_tables() -> dict[type[KubeObject], Table[Any]]:
-    """An empty table for every kind that is mirrored."""
-    return {kind: Table(_INDEXES.get(kind)) for kind in (*CORE_KINDS, *DRA_KINDS)}
+    """An empty table for every kind that may be mirrored."""
+    return {kind: Table(_INDEXES.get(kind)) for kind in mirrored_kinds(with_devices=True, with_spread=True)}
 
 
 def is_supported(ref: karpenter.NodeClassRef) -> bool:

@@ -20,7 +20,7 @@ from karpenter_linode.scheduling import PlanTables, Simulation
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from karpenter_linode.cluster.view import View
+    from karpenter_linode.cluster.pending import Pending
     from karpenter_linode.controllers.batcher import Batcher
     from karpenter_linode.controllers.runtime import Runtime
     from karpenter_linode.model.instance_type import InstanceType
@@ -71,8 +71,9 @@ class Provisioner(Loop):
         view, now = self._runtime.state.snapshot(), self._runtime.now()
         self._learnt.learn(view)
         instance_types = self._learnt.adjusted(predicted, pools)
-        self._ignore(view)
-        problem = build_problem(view, instance_types, self._runtime.settings.scheduling, now)
+        pending = pending_pods(view)
+        self._ignore(pending)
+        problem = build_problem(view, pending, instance_types, self._runtime.settings.scheduling, now)
         if not problem.pods:
             self._report.pending_by_zone({})
             return
@@ -112,10 +113,9 @@ class Provisioner(Loop):
         except CloudError as error:
             return error
 
-    def _ignore(self, view: View) -> None:
-        ignored = pending_pods(view).ignored
-        self._runtime.metrics.set_gauge("karpenter_scheduler_ignored_pods_count", {}, len(ignored))
-        for pod, reason in ignored:
+    def _ignore(self, pending: Pending) -> None:
+        self._runtime.metrics.set_gauge("karpenter_scheduler_ignored_pods_count", {}, len(pending.ignored))
+        for pod, reason in pending.ignored:
             text = f"ignoring pod, {reason.message}"
             self._runtime.logger.debug("ignoring pod", controller=NAME, Pod=pod.key, error=reason.message)
             if reason.code != NOT_FOR_KARPENTER:

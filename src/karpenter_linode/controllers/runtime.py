@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from karpenter_linode.cluster.state import ClusterState
 from karpenter_linode.controllers.hub import Change, Hub
+from karpenter_linode.controllers.pod_times import PodClock
 from karpenter_linode.controllers.settings import Settings
+from karpenter_linode.model.core import Pod
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -45,7 +47,12 @@ class Runtime:
         self.events, self.metrics, self.logger = events, metrics, logger
         self.settings = settings or Settings()
         self.hub = Hub()
-        self.state = ClusterState(with_devices=not self.settings.scheduling.ignore_dra_requests)
+        scheduling = self.settings.scheduling
+        self.state = ClusterState(
+            with_devices=not scheduling.ignore_dra_requests, with_spread=bool(scheduling.default_spread)
+        )
+        self.pod_clock = PodClock(clock, metrics)
+        self.hub.subscribe(Pod, self.pod_clock.on_pod)
         self._synced = asyncio.Event()
 
     def now(self) -> datetime:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from karpenter_linode.model import codec, core, karpenter, resource
+from karpenter_linode.model import codec, core, karpenter, resource, workloads
 
 if TYPE_CHECKING:
     from karpenter_linode.model.meta import KubeObject
@@ -21,6 +21,10 @@ KINDS: Final[tuple[type[KubeObject], ...]] = (
     core.CSINode,
     core.VolumeAttachment,
     core.Event,
+    workloads.Service,
+    workloads.ReplicationController,
+    workloads.ReplicaSet,
+    workloads.StatefulSet,
     resource.ResourceSlice,
     resource.DeviceClass,
     resource.ResourceClaim,

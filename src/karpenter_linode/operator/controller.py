@@ -79,6 +79,10 @@ class ControllerProcess:
         """
         for note in self._settings.notes:
             self._logger.warning(note)
+        spread = self._settings.options.default_spread
+        if spread:
+            named = [f"{item.topology_key}: maxSkew {item.max_skew}, {item.when_unsatisfiable}" for item in spread]
+            self._logger.info("pods without topology spread constraints get the default ones", constraints=named)
         self._logger.debug("discovered karpenter version", version=self._version)
         servers: list[HttpServer] = []
         try:

@@ -17,6 +17,7 @@ from karpenter_linode.linode.instance_types import InstanceTypeOptions
 from karpenter_linode.linode.provider_options import ProviderOptions
 from karpenter_linode.model.duration import DurationError, parse_duration
 from karpenter_linode.operator.options import Options
+from karpenter_linode.operator.scheduler_config import SchedulerConfigError, parse_scheduler_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,7 +103,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
     Flag("preference-policy", "Respect", str, "Respect or Ignore the preferences of pods."),
     Flag("min-values-policy", "Strict", str, "Strict, or BestEffort: whether minValues may be missed."),
     Flag("feature-gates", "", str, "Gates as A=true,B=false."),
-    Flag("scheduler-config", "", str, "Default topology spread. Not supported yet.", used=False),
+    Flag("scheduler-config", "", str, "Topology spread of pods that declare none, as YAML or JSON."),
     Flag("vm-memory-overhead-percent", "0.075", Fraction, "Share of a plan's memory that the machine itself takes."),
     Flag("lke-create-deadline", "10s", _duration, "How long one attempt to create a node waits for its instance."),
     Flag("lke-tag-verification-timeout", "4s", _duration, "How long a written tag may stay invisible."),
@@ -230,9 +231,10 @@ def _core_problems(values: Mapping[str, Any]) -> list[str]:
         for name, choices in allowed.items()
         if values[name] not in choices
     ]
-    if values["scheduler-config"].strip():
-        # Spreading pods otherwise than asked would be worse than not to start.
-        problems.append("scheduler-config is not supported: leave SCHEDULER_CONFIG empty")
+    try:
+        parse_scheduler_config(values["scheduler-config"])
+    except SchedulerConfigError as error:
+        problems.append(str(error))
     try:
         _gates(values["feature-gates"])
     except ValueError as error:
@@ -276,6 +278,7 @@ def _options(values: Mapping[str, Any], gates: Mapping[str, bool]) -> Options:
         preference_policy=values["preference-policy"],
         min_values_policy=values["min-values-policy"],
         reserved_capacity=gates["ReservedCapacity"],
+        default_spread=parse_scheduler_config(values["scheduler-config"]),
         workers=_scaled(millicores, *_WORKERS),
         launch_workers=_scaled(millicores, *_LAUNCH_WORKERS),
         drain_workers=_scaled(millicores, *_DRAIN_WORKERS),

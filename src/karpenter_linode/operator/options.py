@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from karpenter_linode.model import labels
+from karpenter_linode.model.core import TopologySpreadConstraint
 from karpenter_linode.scheduling.problem import SchedulingOptions
 
 
@@ -21,6 +22,7 @@ class Options(Struct, frozen=True, rename="camel", omit_defaults=True):
         preference_policy: whether preferences count until they are relaxed.
         min_values_policy: whether minValues may be missed.
         reserved_capacity: the ReservedCapacity feature gate.
+        default_spread: topology spread constraints of pods that declare none.
         launch_timeout: a NodeClaim that isn't launched by then is deleted.
         registration_timeout: a NodeClaim whose node hasn't joined by then is deleted.
         workers: objects that one controller works on at a time.
@@ -34,6 +36,7 @@ class Options(Struct, frozen=True, rename="camel", omit_defaults=True):
     preference_policy: Literal["Respect", "Ignore"] = "Respect"
     min_values_policy: Literal["Strict", "BestEffort"] = "Strict"
     reserved_capacity: bool = True
+    default_spread: tuple[TopologySpreadConstraint, ...] = ()
     launch_timeout: timedelta = timedelta(minutes=5)
     registration_timeout: timedelta = timedelta(minutes=15)
     workers: int = 10
@@ -47,5 +50,6 @@ class Options(Struct, frozen=True, rename="camel", omit_defaults=True):
             preference_policy=self.preference_policy,
             min_values_policy=self.min_values_policy,
             reserved_capacity=self.reserved_capacity,
+            default_spread=self.default_spread,
             well_known_labels=tuple(sorted(labels.LINODE_WELL_KNOWN)),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karpenter_linode.cluster.view import CORE_KINDS, DRA_KINDS
+from karpenter_linode.cluster.view import mirrored_kinds
 from karpenter_linode.kube.cluster_info import Permission
 from karpenter_linode.model import core, karpenter
 
@@ -14,15 +14,18 @@ if TYPE_CHECKING:
 LEASES = "coordination.k8s.io"
 
 
-def permissions(*, with_devices: bool, lease_namespace: str = "", lease_name: str = "") -> tuple[Permission, ...]:
+def permissions(
+    *, with_devices: bool, with_spread: bool = False, lease_namespace: str = "", lease_name: str = ""
+) -> tuple[Permission, ...]:
     """What must be allowed.
 
     Args:
         with_devices: whether DRA is on.
+        with_spread: whether a default topology spread is set.
         lease_namespace: namespace of the lease, "" without leader election.
         lease_name: name of the lease.
     """
-    mirrored = (*CORE_KINDS, *(DRA_KINDS if with_devices else ()))
+    mirrored = mirrored_kinds(with_devices=with_devices, with_spread=with_spread)
     reads = [_of(kind, verb) for kind in mirrored for verb in ("list", "watch")]
     writes = [
         _of(karpenter.LinodeNodeClass, "get"),

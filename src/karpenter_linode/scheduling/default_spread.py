@@ -8,34 +8,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from msgspec import Struct
 
 from karpenter_linode.model.meta import LabelSelector
 from karpenter_linode.model.requirement_spec import NodeSelectorRequirement
 from karpenter_linode.model.validation import qualified_name_error
+from karpenter_linode.model.workloads import ReplicaSet, ReplicationController, StatefulSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from karpenter_linode.model.core import Pod, TopologySpreadConstraint
+    from karpenter_linode.model.meta import OwnerReference
+    from karpenter_linode.model.workloads import Service
+
+Workload = ReplicationController | ReplicaSet | StatefulSet
 
 _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
-_REPLICATION_CONTROLLER: Final = ("v1", "ReplicationController")
-_WORKLOADS: Final = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")})
-
-
-class ServiceSelector(Struct, frozen=True):
-    """What of a Service matters here; ``selector`` is None where the Service has none."""
-
-    namespace: str
-    selector: dict[str, str] | None = None
-
-
-class OwnerSelector(Struct, frozen=True):
-    """The selector of a workload, by its UID."""
-
-    uid: str
-    selector: LabelSelector
+_WORKLOADS: Final = frozenset(
+    {(kind.API_VERSION, kind.KIND) for kind in (ReplicationController, ReplicaSet, StatefulSet)}
+)
 
 
 def constraint_errors(constraints: Sequence[TopologySpreadConstraint]) -> str:
@@ -56,8 +47,8 @@ def constraint_errors(constraints: Sequence[TopologySpreadConstraint]) -> str:
 def with_default_spread(
     pods: Iterable[Pod],
     constraints: Sequence[TopologySpreadConstraint],
-    services: Iterable[ServiceSelector],
-    owners: Mapping[str, OwnerSelector],
+    services: Iterable[Service],
+    workloads: Iterable[Workload],
 ) -> tuple[Pod, ...]:
     """The pods, those without a spread constraint of their own under the default ones.
 
@@ -65,52 +56,69 @@ def with_default_spread(
         pods: any pods.
         constraints: the configured defaults; none switch this off.
         services: every Service.
-        owners: ReplicationControllers, ReplicaSets and StatefulSets by UID.
+        workloads: every ReplicationController, ReplicaSet and StatefulSet.
     """
     if not constraints:
         return tuple(pods)
-    by_namespace: dict[str, list[ServiceSelector]] = {}
-    for service in services:
-        by_namespace.setdefault(service.namespace, []).append(service)
-    return tuple(_spread(pod, constraints, by_namespace.get(pod.namespace, ()), owners) for pod in pods)
+    selectors = SpreadSelectors(services, workloads)
+    return tuple(_spread(pod, constraints, selectors) for pod in pods)
 
 
-def deduced_selector(
-    pod: Pod, services: Iterable[ServiceSelector], owners: Mapping[str, OwnerSelector]
-) -> LabelSelector | None:
-    """The selector of the workload that a pod belongs to, or None where none can be told.
+class SpreadSelectors:
+    """Tells which pods a pod belongs together with, each question once.
 
     Args:
-        pod: the pod.
-        services: Services of its namespace.
-        owners: workloads by UID.
+        services: every Service.
+        workloads: every ReplicationController, ReplicaSet and StatefulSet.
     """
-    labels: dict[str, str] = {}
-    for service in services:
-        selector = service.selector
-        if selector is not None and all(pod.metadata.labels.get(key) == value for key, value in selector.items()):
-            labels.update(selector)
-    expressions: tuple[NodeSelectorRequirement, ...] = ()
+
+    def __init__(self, services: Iterable[Service], workloads: Iterable[Workload]) -> None:
+        self._services: dict[str, list[dict[str, str]]] = {}
+        for service in services:
+            if service.spec.selector:
+                self._services.setdefault(service.namespace, []).append(service.spec.selector)
+        self._workloads = {(item.KIND, item.namespace, item.name): item for item in workloads}
+        self._found: dict[tuple[str, str, str, tuple[tuple[str, str], ...]], LabelSelector | None] = {}
+
+    def of(self, pod: Pod) -> LabelSelector | None:
+        """The selector of the workload that a pod belongs to, or None where none can be told."""
+        owner = _workload_ref(pod)
+        labels = tuple(sorted(pod.metadata.labels.items()))
+        kind, name = (owner.kind, owner.name) if owner is not None else ("", "")
+        key = (pod.namespace, kind, name, labels)
+        if key not in self._found:
+            self._found[key] = self._deduced(pod, self._workloads.get((kind, pod.namespace, name)))
+        return self._found[key]
+
+    def lost_owner(self, pod: Pod) -> str:
+        """``Kind namespace/name`` of the workload that a pod names as its controller and that is not there, or ""."""
+        owner = _workload_ref(pod)
+        if owner is None or (owner.kind, pod.namespace, owner.name) in self._workloads:
+            return ""
+        return f"{owner.kind} {pod.namespace}/{owner.name}"
+
+    def _deduced(self, pod: Pod, owner: Workload | None) -> LabelSelector | None:
+        own, labels = pod.metadata.labels, dict[str, str]()
+        for selector in self._services.get(pod.namespace, ()):
+            if all(own.get(key) == value for key, value in selector.items()):
+                labels.update(selector)
+        expressions: tuple[NodeSelectorRequirement, ...] = ()
+        if isinstance(owner, ReplicationController):
+            labels.update(owner.spec.selector or {})
+        elif owner is not None:
+            expressions = _as_expressions(owner.spec.selector)
+        return LabelSelector(labels, expressions) if labels or expressions else None
+
+
+def _workload_ref(pod: Pod) -> OwnerReference | None:
     owner = next((item for item in pod.metadata.owner_references if item.controller), None)
-    found = owners.get(owner.uid) if owner is not None else None
-    if owner is not None and found is not None:
-        kind = (owner.api_version, owner.kind)
-        if kind == _REPLICATION_CONTROLLER:
-            labels.update(found.selector.match_labels)
-        elif kind in _WORKLOADS:
-            expressions = _as_expressions(found.selector)
-    return LabelSelector(labels, expressions) if labels or expressions else None
+    return owner if owner is not None and (owner.api_version, owner.kind) in _WORKLOADS else None
 
 
-def _spread(
-    pod: Pod,
-    constraints: Sequence[TopologySpreadConstraint],
-    services: Iterable[ServiceSelector],
-    owners: Mapping[str, OwnerSelector],
-) -> Pod:
+def _spread(pod: Pod, constraints: Sequence[TopologySpreadConstraint], selectors: SpreadSelectors) -> Pod:
     if pod.spec.topology_spread_constraints:
         return pod
-    selector = deduced_selector(pod, services, owners)
+    selector = selectors.of(pod)
     if selector is None:
         return pod
     own = tuple(msgspec.structs.replace(item, label_selector=selector) for item in constraints)

@@ -20,6 +20,7 @@ from karpenter_linode.model.core import (
     Pod,
     ResourceList,
     StorageClass,
+    TopologySpreadConstraint,
 )
 from karpenter_linode.model.instance_type import InstanceType
 from karpenter_linode.model.karpenter import NodeClaim, NodePool
@@ -52,6 +53,7 @@ class SchedulingOptions(Struct, frozen=True, rename="camel", omit_defaults=True)
         reserved_offering_mode: whether a claim that could use a reservation but gets none is refused (provisioning).
         enforce_consolidate_after: keep running pods off nodes whose ``consolidateAfter`` has not passed
             (consolidation only).
+        default_spread: constraints of pods that declare none (1.12); the pods of a Problem carry them already.
     """
 
     ignore_dra_requests: bool = True
@@ -64,6 +66,7 @@ class SchedulingOptions(Struct, frozen=True, rename="camel", omit_defaults=True)
     reservation_id_label: str = ""
     reserved_offering_mode: Literal["Strict", "Fallback"] = "Strict"
     enforce_consolidate_after: bool = False
+    default_spread: tuple[TopologySpreadConstraint, ...] = ()
 
 
 class Problem(Struct, frozen=True, rename="camel", omit_defaults=True):

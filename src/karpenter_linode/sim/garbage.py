@@ -8,6 +8,7 @@ from karpenter_linode.model.core import Node, Pod
 from karpenter_linode.model.timestamps import rfc3339
 from karpenter_linode.ports import NotFoundError
 from karpenter_linode.sim.deletion import TERMINAL
+from karpenter_linode.sim.replicas import KINDS as REPLICATED
 from karpenter_linode.sim.resource_types import RESOURCE_TYPES, ResourceType, served_type, type_of
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class GarbageCollector:
     """Deletes, in the background, objects all of whose owners are gone.
 
     Owners of kinds that this server does not serve count as present, as for Kubernetes' collector, which cannot resolve
-    them either.
+    them either. So do the controllers of replicated pods, for which the pods stand (``replicas``).
 
     Args:
         context: the world.
@@ -60,6 +61,8 @@ class GarbageCollector:
         self._context.agenda.after(delay, self._collect, dependent)
 
     def _exists(self, owner: dict[str, Any], namespace: str) -> bool:
+        if (owner.get("apiVersion"), owner.get("kind")) in REPLICATED:
+            return True
         try:
             kind = served_type(str(owner.get("apiVersion")), str(owner.get("kind")))
         except NotFoundError:

@@ -1,8 +1,8 @@
 """Controllers of replicated pods, known by what they own: a pod that goes is replaced by one like it.
 
-The API server does not serve Deployments, ReplicaSets, StatefulSets and Jobs; pods that name one as their controller
-stand for them. So a pod that is evicted, drained or lost comes back, as it would in a cluster, and a pod whose work is
-done does not.
+Nobody makes pods of ReplicaSets, StatefulSets, ReplicationControllers and Jobs here: pods that name one as their
+controller stand for it, whether the API server holds it or not. So a pod that is evicted, drained or lost comes back,
+as it would in a cluster, and a pod whose work is done does not.
 """
 
 from __future__ import annotations

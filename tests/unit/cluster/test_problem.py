@@ -80,7 +80,7 @@ def test_a_problem_holds_pending_pods_in_flight_claims_and_bound_pods(make: Any,
     state.observe(make("Pod", "new"))
     state.observe(make("Pod", "bound", spec={"nodeName": "n"}))
     state.observe(claim(["cheap"]))
-    problem = build_problem(state.snapshot(), {"p": (plan("cheap", 5),)}, SchedulingOptions(), now)
+    problem = build_problem(state.snapshot(), pending_pods(state), {"p": (plan("cheap", 5),)}, SchedulingOptions(), now)
     assert [pod.name for pod in problem.pods] == ["waits"]
     assert [pod.name for pod in problem.bound_pods] == ["bound"]
     assert problem.nodes[0].node_claim.status.allocatable
@@ -93,9 +93,9 @@ def test_pods_of_leaving_nodes_are_placed_anew(make: Any, now: Any) -> None:
     protected = {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}
     for name, metadata in (("moves", {}), ("protected", protected)):
         state.observe(make("Pod", name, metadata=metadata, spec={"nodeName": "n"}, status={"phase": "Running"}))
-    assert build_problem(state, {}, SchedulingOptions(), now).pods == ()
+    assert build_problem(state, pending_pods(state), {}, SchedulingOptions(), now).pods == ()
     state.mark_for_deletion("node/n")
-    problem = build_problem(state, {}, SchedulingOptions(), now)
+    problem = build_problem(state, pending_pods(state), {}, SchedulingOptions(), now)
     assert [pod.name for pod in problem.pods] == ["moves"]
     assert problem.deleting_pod_uids == {"uid-Pod-moves"}
 

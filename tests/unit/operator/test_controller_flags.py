@@ -65,7 +65,7 @@ def test_a_flag_that_cannot_be_read_is_an_error() -> None:
         ({"PREFERENCE_POLICY": "x"}, 'validating cli flags / env vars, invalid PREFERENCE_POLICY "x"'),
         ({"MIN_VALUES_POLICY": "x"}, 'validating cli flags / env vars, invalid MIN_VALUES_POLICY "x"'),
         ({"FEATURE_GATES": "NodeRepair"}, "parsing feature gates, missing bool value for NodeRepair"),
-        ({"SCHEDULER_CONFIG": "podTopologySpread: {}"}, "scheduler-config is not supported"),
+        ({"SCHEDULER_CONFIG": "podTopologySpreads: {}"}, "parsing scheduler config, decoding scheduler config, "),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused_in_the_contracts_words(

@@ -5,15 +5,17 @@ from typing import Any
 import pytest
 
 from karpenter_linode.model.core import TopologySpreadConstraint
-from karpenter_linode.model.meta import LabelSelector
+from karpenter_linode.model.meta import LabelSelector, ObjectMeta
 from karpenter_linode.model.requirement_spec import NodeSelectorRequirement
-from karpenter_linode.scheduling.default_spread import (
-    OwnerSelector,
-    ServiceSelector,
-    constraint_errors,
-    deduced_selector,
-    with_default_spread,
+from karpenter_linode.model.workloads import (
+    PlainSelectorSpec,
+    ReplicaSet,
+    ReplicationController,
+    SelectorSpec,
+    Service,
+    StatefulSet,
 )
+from karpenter_linode.scheduling.default_spread import SpreadSelectors, constraint_errors, with_default_spread
 
 ZONE = "topology.kubernetes.io/zone"
 DEFAULT = TopologySpreadConstraint(max_skew=1, topology_key=ZONE, when_unsatisfiable="ScheduleAnyway")
@@ -24,35 +26,58 @@ def owned(make: Any, kind: str, api_version: str = "apps/v1", *, controller: boo
     return make.pod(metadata={"ownerReferences": [owner]}, **given)
 
 
-OWNERS = {"u": OwnerSelector("u", LabelSelector({"app": "x"}))}
+def service(namespace: str, selector: dict[str, str] | None = None) -> Service:
+    return Service(ObjectMeta(name="s", namespace=namespace), PlainSelectorSpec(selector))
+
+
+META = ObjectMeta(name="o", namespace="default")
+OWNERS = (
+    ReplicaSet(META, SelectorSpec(LabelSelector({"app": "x"}))),
+    StatefulSet(META, SelectorSpec(LabelSelector({}, (NodeSelectorRequirement("tier", "Exists"),)))),
+    ReplicationController(META, PlainSelectorSpec({"app": "x"})),
+)
 
 
 def test_a_replica_sets_selector_is_added_as_expressions(make: Any) -> None:
     pod = owned(make, "ReplicaSet", labels={"app": "x", "volatile": "1"})
-    assert deduced_selector(pod, (), OWNERS) == LabelSelector({}, (NodeSelectorRequirement("app", "In", ("x",)),))
+    assert SpreadSelectors((), OWNERS).of(pod) == LabelSelector({}, (NodeSelectorRequirement("app", "In", ("x",)),))
+
+
+def test_a_stateful_sets_selector_is_added_to_that_of_services(make: Any) -> None:
+    pod = owned(make, "StatefulSet", labels={"app": "y", "tier": "db"})
+    found = SpreadSelectors([service("default", {"app": "y"})], OWNERS).of(pod)
+    assert found == LabelSelector({"app": "y"}, (NodeSelectorRequirement("tier", "Exists"),))
+
+
+def test_a_controller_that_is_not_there_is_named(make: Any) -> None:
+    pod = owned(make, "ReplicaSet", labels={"app": "x"})
+    assert SpreadSelectors((), ()).of(pod) is None
+    assert SpreadSelectors((), ()).lost_owner(pod) == "ReplicaSet default/o"
+    assert SpreadSelectors((), OWNERS).lost_owner(pod) == ""
+    assert SpreadSelectors((), ()).lost_owner(owned(make, "Job", "batch/v1")) == ""
 
 
 def test_a_replication_controllers_selector_overwrites_labels(make: Any) -> None:
     pod = owned(make, "ReplicationController", "v1", labels={"app": "y"})
-    services = (ServiceSelector("default", {"app": "y"}),)
-    assert deduced_selector(pod, services, OWNERS) == LabelSelector({"app": "x"})
+    services = (service("default", {"app": "y"}),)
+    assert SpreadSelectors(services, OWNERS).of(pod) == LabelSelector({"app": "x"})
 
 
 @pytest.mark.parametrize(("kind", "controller"), [("Job", True), ("ReplicaSet", False)])
 def test_other_owners_say_nothing(make: Any, kind: str, *, controller: bool) -> None:
-    assert deduced_selector(owned(make, kind, controller=controller), (), OWNERS) is None
+    assert SpreadSelectors((), OWNERS).of(owned(make, kind, controller=controller)) is None
 
 
 def test_services_that_select_the_pod_are_merged_others_are_not(make: Any) -> None:
     pod = make.pod(labels={"app": "x", "tier": "web"})
     services = [
-        ServiceSelector("default", {"app": "x"}),
-        ServiceSelector("default", {"tier": "web"}),
-        ServiceSelector("default", {"app": "y"}),
-        ServiceSelector("default"),
-        ServiceSelector("default", {}),
+        service("default", {"app": "x"}),
+        service("default", {"tier": "web"}),
+        service("default", {"app": "y"}),
+        service("default"),
+        service("default", {}),
     ]
-    assert deduced_selector(pod, services, {}) == LabelSelector({"app": "x", "tier": "web"})
+    assert SpreadSelectors(services, ()).of(pod) == LabelSelector({"app": "x", "tier": "web"})
 
 
 def test_pods_with_rules_of_their_own_and_pods_nobody_selects_stay_as_they_are(make: Any) -> None:
@@ -61,13 +86,13 @@ def test_pods_with_rules_of_their_own_and_pods_nobody_selects_stay_as_they_are(m
     )
     unknown = make.pod()
     other = make.pod(namespace="other", labels={"app": "x"})
-    services = [ServiceSelector("default", {"app": "x"})]
-    assert with_default_spread([own, unknown, other], [DEFAULT], services, {}) == (own, unknown, other)
+    services = [service("default", {"app": "x"})]
+    assert with_default_spread([own, unknown, other], [DEFAULT], services, ()) == (own, unknown, other)
 
 
 def test_the_selected_pod_is_spread(make: Any) -> None:
     pods = [make.pod(labels={"app": "x"}) for _ in range(4)]
-    spread = with_default_spread(pods, [DEFAULT], [ServiceSelector("default", {"app": "x"})], {})
+    spread = with_default_spread(pods, [DEFAULT], [service("default", {"app": "x"})], ())
     claims = make.solve(spread).new_node_claims
     assert sorted(len(claim.pods) for claim in claims) == [1, 1, 2]
 
