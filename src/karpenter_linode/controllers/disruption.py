@@ -45,7 +45,7 @@ class Disruption(Loop):
     async def step(self) -> float:
         """One pass: undo what was left half done, then try to remove empty nodes."""
         await self._heal()
-        survey = self._survey()
+        began, survey = self._runtime.now(), self._survey()
         self._tell_blocked(survey.blocked)
         candidates = eligible(survey)
         self._runtime.metrics.set_gauge(
@@ -58,6 +58,11 @@ class Disruption(Loop):
             return _IDLE
         await self._runtime.clock.sleep(_VALIDATION)
         valid = self._validated(command)
+        self._runtime.metrics.observe(
+            "karpenter_voluntary_disruption_decision_evaluation_duration_seconds",
+            {"reason": command.reason.lower(), "consolidation_type": command.consolidation_type},
+            (self._runtime.now() - began).total_seconds(),
+        )
         if valid is None:
             return _IDLE
         started = await self._start(valid)
@@ -180,9 +185,6 @@ class Disruption(Loop):
                 self._runtime.events.publish(obj, "Normal", "DisruptionBlocked", message, dedupe=(obj.uid,))
 
     def _tell_budget(self, pool: NodePool, budget: PoolBudget) -> None:
-        series = {"nodepool": pool.name, "reason": EMPTY}
-        self._runtime.metrics.set_gauge("karpenter_nodepools_allowed_disruptions", series, budget.allowed)
-        self._runtime.metrics.set_gauge("karpenter_nodepools_nodes_consuming_budgets", series, budget.disrupting)
         if budget.error:
             self._log("error", "detected disruption budget errors", NodePool=pool.name, error=budget.error)
         if budget.total and not budget.allowed:

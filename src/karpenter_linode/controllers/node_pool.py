@@ -25,7 +25,7 @@ class NodePoolController(Reconciler):
     """Judges NodePools whenever they or their node class change."""
 
     def __init__(self, runtime: Runtime) -> None:
-        super().__init__(_NODE_POOL, runtime, self.reconcile, workers=runtime.settings.workers)
+        super().__init__(_NODE_POOL, runtime, self.reconcile, workers=runtime.settings.workers, kind=NodePool)
         self._executor = Executor(runtime, _NODE_POOL)
         runtime.hub.subscribe(NodePool, self._on_pool)
         runtime.hub.subscribe(LinodeNodeClass, self._on_class)
@@ -68,7 +68,7 @@ class NodeClassController(Reconciler):
     """Judges LinodeNodeClasses, and lets a deleted one go once its last NodeClaim is gone."""
 
     def __init__(self, runtime: Runtime) -> None:
-        super().__init__(_NODE_CLASS, runtime, self.reconcile, workers=runtime.settings.workers)
+        super().__init__(_NODE_CLASS, runtime, self.reconcile, workers=runtime.settings.workers, kind=LinodeNodeClass)
         self._executor = Executor(runtime, _NODE_CLASS)
         runtime.hub.subscribe(LinodeNodeClass, self._on_class)
         runtime.hub.subscribe(NodeClaim, self._on_claim)

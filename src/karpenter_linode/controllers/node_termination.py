@@ -34,7 +34,7 @@ class NodeTermination(Reconciler):
 
     def __init__(self, runtime: Runtime, evictions: EvictionQueue) -> None:
         super().__init__(
-            _TERMINATION, runtime, self.reconcile, workers=runtime.settings.drain_workers, backoff=_BACKOFF
+            _TERMINATION, runtime, self.reconcile, workers=runtime.settings.drain_workers, backoff=_BACKOFF, kind=Node
         )
         self._executor = Executor(runtime, _TERMINATION, evictions.accept)
         runtime.hub.subscribe(Node, self._on_node)

@@ -35,7 +35,14 @@ class NodeClaimLifecycle(Reconciler):
     """Watches NodeClaims, their Nodes, and the ResourceSlices of those Nodes."""
 
     def __init__(self, runtime: Runtime) -> None:
-        super().__init__(_NAME, runtime, self.reconcile, workers=runtime.settings.launch_workers, backoff=_BACKOFF)
+        super().__init__(
+            _NAME,
+            runtime,
+            self.reconcile,
+            workers=runtime.settings.launch_workers,
+            backoff=_BACKOFF,
+            kind=NodeClaim,
+        )
         self._executor = Executor(runtime, _NAME)
         self._answers: dict[str, LaunchAnswer] = {}  # last words of the cloud, until a write shows them in the mirror
         self._deleted: set[str] = set()  # UIDs that the cloud's answer ended, until the mirror shows the deletion

@@ -25,7 +25,7 @@ class NodeClaimExpiration(Reconciler):
     """Deletes NodeClaims at the end of their life."""
 
     def __init__(self, runtime: Runtime) -> None:
-        super().__init__(_EXPIRATION, runtime, self.reconcile, workers=1)
+        super().__init__(_EXPIRATION, runtime, self.reconcile, workers=1, kind=NodeClaim)
         self._executor = Executor(runtime, _EXPIRATION)
         runtime.hub.subscribe(NodeClaim, self._on_claim)
 
@@ -45,7 +45,7 @@ class NodeClaimDisruption(Reconciler):
     """Keeps the ``Consolidatable`` condition."""
 
     def __init__(self, runtime: Runtime) -> None:
-        super().__init__(_DISRUPTION, runtime, self.reconcile, workers=runtime.settings.workers)
+        super().__init__(_DISRUPTION, runtime, self.reconcile, workers=runtime.settings.workers, kind=NodeClaim)
         self._executor = Executor(runtime, _DISRUPTION)
         runtime.hub.subscribe(NodeClaim, self._on_claim)
         runtime.hub.subscribe(NodePool, self._on_pool)

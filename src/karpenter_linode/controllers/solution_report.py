@@ -63,6 +63,8 @@ class SolutionReport:
         metrics, controller = self._runtime.metrics, {"controller": _CONTROLLER}
         metrics.observe("karpenter_scheduler_scheduling_duration_seconds", controller, took.total_seconds())
         metrics.set_gauge("karpenter_scheduler_unschedulable_pods_count", controller, len(solution.unplaced))
+        unplaced_uids = [unplaced.pod.uid for unplaced in solution.unplaced]
+        self._runtime.pod_clock.decided((pod.uid for pod in problem.pods), unplaced_uids)
         for unplaced in solution.unplaced:
             self._unplaced(unplaced)
         for placement in solution.existing:

@@ -23,7 +23,7 @@ class PodTrigger(Reconciler):
     """Triggers for a pod that found no place, and again every ten seconds while that lasts."""
 
     def __init__(self, runtime: Runtime, batcher: Batcher) -> None:
-        super().__init__("provisioner.trigger.pod", runtime, self.reconcile, workers=1)
+        super().__init__("provisioner.trigger.pod", runtime, self.reconcile, workers=1, kind=Pod)
         self._batcher = batcher
         runtime.hub.subscribe(Pod, self._on_pod)
 
@@ -44,7 +44,7 @@ class NodeTrigger(Reconciler):
     """Triggers for a node that is being emptied: its pods will need room."""
 
     def __init__(self, runtime: Runtime, batcher: Batcher) -> None:
-        super().__init__("provisioner.trigger.node", runtime, self.reconcile, workers=1)
+        super().__init__("provisioner.trigger.node", runtime, self.reconcile, workers=1, kind=Node)
         self._batcher = batcher
         runtime.hub.subscribe(Node, self._on_node)
 

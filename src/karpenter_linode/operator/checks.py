@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
-from karpenter_linode.kube.cluster_info import is_allowed, served_resources, server_version
+from karpenter_linode.kube.cluster_info import served_resources, server_version
 from karpenter_linode.kube.errors import UnreachableError
 from karpenter_linode.linode.discovery import discover_cluster
+from karpenter_linode.operator.permission_watch import missing_permissions
 from karpenter_linode.operator.permissions import permissions
 from karpenter_linode.ports import CloudError, KubeError
 
 if TYPE_CHECKING:
+    from karpenter_linode.kube.cluster_info import Permission
     from karpenter_linode.kube.http import KubeHttp
     from karpenter_linode.linode.client import LinodeClient
     from karpenter_linode.linode.discovery import Cluster
@@ -72,7 +73,9 @@ async def check_kinds(http: KubeHttp, *, with_devices: bool, logger: Logger) -> 
         logger.info("check passed: kinds", apiVersion=api_version)
 
 
-async def check_permissions(http: KubeHttp, settings: ControllerSettings, namespace: str, logger: Logger) -> None:
+async def check_permissions(
+    http: KubeHttp, settings: ControllerSettings, namespace: str, logger: Logger
+) -> tuple[Permission, ...]:
     """We may do everything that we do.
 
     Args:
@@ -81,22 +84,27 @@ async def check_permissions(http: KubeHttp, settings: ControllerSettings, namesp
         namespace: of the lease.
         logger: told of the result.
 
+    Returns:
+        What was asked for.
+
     Raises:
         CheckError: some things are not allowed; every one is named.
     """
     wanted = permissions(
         with_devices=not settings.options.ignore_dra_requests,
+        with_spread=bool(settings.options.default_spread),
         lease_namespace=namespace if settings.leader_election else "",
         lease_name=settings.lease_name,
     )
     try:
-        allowed = await asyncio.gather(*(is_allowed(http, permission) for permission in wanted))
+        missing = await missing_permissions(http, wanted)
     except KubeError as error:
         raise CheckError(f"cannot ask what is allowed: {error}") from None
-    missing = [str(permission) for permission, yes in zip(wanted, allowed, strict=True) if not yes]
     if missing:
-        raise CheckError(f"RBAC does not allow: {'; '.join(missing)}; install the chart's ClusterRole and its binding")
+        rules = "; ".join(map(str, missing))
+        raise CheckError(f"RBAC does not allow: {rules}; install the chart's ClusterRole and its binding")
     logger.info("check passed: permissions", rules=len(wanted))
+    return wanted
 
 
 async def check_linode(client: LinodeClient, settings: ControllerSettings, logger: Logger) -> Cluster:

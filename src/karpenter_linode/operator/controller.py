@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
-import platform
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
-from karpenter_linode.controllers.mirror import Mirror
-from karpenter_linode.controllers.runtime import Runtime
 from karpenter_linode.kube.api import LightkubeApi
 from karpenter_linode.kube.config import SERVICE_ACCOUNT, connect
 from karpenter_linode.kube.errors import ConnectionConfigError
@@ -19,15 +16,16 @@ from karpenter_linode.kube.events import KubeEvents
 from karpenter_linode.kube.http import KubeCallRecord, KubeHttp
 from karpenter_linode.kube.lease import Candidate, LeaderElector, LeaseLostError
 from karpenter_linode.linode.provider import LinodeCloudProvider
-from karpenter_linode.model.core import Node
-from karpenter_linode.model.karpenter import NodeClaim
 from karpenter_linode.operator.checks import CheckError, check_api_server, check_kinds, check_linode, check_permissions
 from karpenter_linode.operator.gate import GatedTransport, WriteGate
 from karpenter_linode.operator.health import HttpServer, ListenError, health_app, metrics_app
 from karpenter_linode.operator.linode_connection import connect_linode
+from karpenter_linode.operator.metered_cloud import MeteredCloud
 from karpenter_linode.operator.metrics import PrometheusMetrics
+from karpenter_linode.operator.permission_watch import PermissionWatch
+from karpenter_linode.operator.scrape import Scrape
 from karpenter_linode.operator.system import SystemClock, SystemRandom
-from karpenter_linode.operator.wiring import Operator, controllers_of, settings_from
+from karpenter_linode.operator.work import DRAIN_SECONDS, Tools, Work
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
-_DRAIN_SECONDS: Final = 30.0
 
 
 class ControllerProcess:
@@ -63,13 +60,12 @@ class ControllerProcess:
     ) -> None:
         self._settings, self._config, self._environ = settings, config, environ
         self._logger, self._version = logger, version
-        self._clock, self._random = SystemClock(), SystemRandom()
-        self.metrics = PrometheusMetrics(logger)
-        self.leading = False
+        metrics = PrometheusMetrics(logger)
+        scrape = Scrape(metrics, version, settings.lease_name, observability=settings.observability)
+        self._tools = Tools(settings, SystemClock(), SystemRandom(), metrics, scrape, logger)
         self._checked = False
-        self._runtime: Runtime | None = None
-        self._api: LightkubeApi | None = None
-        self._events: KubeEvents | None = None
+        self._work: Work | None = None
+        self._permissions: PermissionWatch | None = None
 
     async def run(self, stop: asyncio.Event) -> int:
         """Run until told to stop, or until the lease is lost; returns the exit code.
@@ -85,12 +81,11 @@ class ControllerProcess:
             self._logger.info("pods without topology spread constraints get the default ones", constraints=named)
         self._logger.debug("discovered karpenter version", version=self._version)
         servers: list[HttpServer] = []
+        ready = {"manager": self._not_ready, "crd": self._unchecked, "rbac": self._forbidden}
         try:
             servers += [
-                HttpServer(metrics_app(self.metrics, self._refresh), self._settings.metrics_port),
-                HttpServer(
-                    health_app({"manager": self._not_ready, "crd": self._unchecked}), self._settings.health_probe_port
-                ),
+                HttpServer(metrics_app(self._tools.scrape.text), self._settings.metrics_port),
+                HttpServer(health_app(ready), self._settings.health_probe_port),
             ]
             for server in servers:
                 server.start()
@@ -104,18 +99,22 @@ class ControllerProcess:
     async def _connected(self, stop: asyncio.Event) -> int:
         """Everything between the first and the last connection."""
         agent = f"karpenter/{self._version}"
-        own = KubeHttp(connect(self._config, user_agent=agent), self._clock, on_call=self._count)
+        own = KubeHttp(connect(self._config, user_agent=agent), self._tools.clock, on_call=self._count)
         try:
             elector = self._elector(own) if self._settings.leader_election else None
             gate = WriteGate(elector.check if elector is not None else None)
             client = connect(self._config, user_agent=agent, wrap=lambda inner: GatedTransport(inner, gate))
             http = KubeHttp(
-                client, self._clock, qps=self._settings.kube_qps, burst=self._settings.kube_burst, on_call=self._count
+                client,
+                self._tools.clock,
+                qps=self._settings.kube_qps,
+                burst=self._settings.kube_burst,
+                on_call=self._count,
             )
             try:
                 return await self._until_stopped(stop, self._live(own, http, gate, elector))
             finally:
-                unfinished = await gate.drain(_DRAIN_SECONDS)
+                unfinished = await gate.drain(DRAIN_SECONDS)
                 if unfinished:
                     self._logger.warning("ending with unfinished writes", count=unfinished)
                 await http.close()
@@ -144,103 +143,55 @@ class ControllerProcess:
         linode = connect_linode(
             self._environ,
             gate,
-            self.metrics,
-            clock=self._clock,
-            random=self._random,
+            self._tools.metrics,
+            clock=self._tools.clock,
+            random=self._tools.random,
             logger=self._logger,
             version=self._version,
         )
         provider: LinodeCloudProvider | None = None
+        asking: asyncio.Task[None] | None = None
         try:
-            await check_api_server(own, self._clock, self._logger)
+            await check_api_server(own, self._tools.clock, self._logger)
             await check_kinds(own, with_devices=not self._settings.options.ignore_dra_requests, logger=self._logger)
-            await check_permissions(own, self._settings, self._namespace(), self._logger)
+            wanted = await check_permissions(own, self._settings, self._namespace(), self._logger)
             cluster = await check_linode(linode, self._settings, self._logger)
             self._checked = True
-            self._api = LightkubeApi(http, clock=self._clock, random=self._random, logger=self._logger)
-            self._events = KubeEvents(http, self._logger)
+            self._permissions = PermissionWatch(own, wanted, self._tools.clock, self._logger)
+            asking = asyncio.create_task(self._permissions.run(), name="permissions")
+            api = LightkubeApi(http, clock=self._tools.clock, random=self._tools.random, logger=self._logger)
+            events = KubeEvents(http, self._logger)
             provider = LinodeCloudProvider(
                 linode,
                 cluster,
-                self._api,
-                clock=self._clock,
-                random=self._random,
+                api,
+                clock=self._tools.clock,
+                random=self._tools.random,
                 logger=self._logger,
-                events=self._events,
+                events=events,
                 options=self._settings.provider,
             )
-            await self._work(provider, self._api, self._events, elector, gate)
+            cloud = MeteredCloud(provider, cluster.tier, self._tools.clock, self._tools.metrics)
+            self._work = Work(self._tools, api, cloud, events, gate)
+            await self._work.run(elector)
         except LeaseLostError as error:
             self._logger.error("leader election lost", error=str(error))  # noqa: TRY400 - one clear line, no stack
             return EXIT_FAILED
         finally:
+            if asking is not None:
+                asking.cancel()
             if provider is not None:
                 await provider.close()
             await linode.close()
         return EXIT_OK
 
-    async def _work(
-        self,
-        provider: LinodeCloudProvider,
-        api: LightkubeApi,
-        events: KubeEvents,
-        elector: LeaderElector | None,
-        gate: WriteGate,
-    ) -> None:
-        runtime = self._runtime = Runtime(
-            api,
-            provider,
-            self._clock,
-            self._random,
-            events,
-            self.metrics,
-            self._logger,
-            settings_from(self._settings.options),
-        )
-        controllers = controllers_of(runtime)
-        mirrors = Operator(
-            [item for item in controllers if isinstance(item, Mirror)], self._clock, self._random, self._logger
-        )
-        others = Operator(
-            [item for item in controllers if not isinstance(item, Mirror)], self._clock, self._random, self._logger
-        )
-        writer = asyncio.create_task(events.run(), name="events")
-        settler = asyncio.create_task(self._settle(runtime), name="settle")
-        try:
-            if elector is not None and self._settings.warmup:
-                mirrors.start()
-            if elector is not None:
-                await elector.acquire()
-            if elector is None or not self._settings.warmup:
-                mirrors.start()
-            self.leading = True
-            others.start()
-            await (elector.hold() if elector is not None else asyncio.Event().wait())
-        finally:
-            await events.drain()
-            # Shut the gate before anything is cut short, so that no answer to a write under way is lost.
-            await gate.drain(_DRAIN_SECONDS)
-            await others.stop()
-            await mirrors.stop()
-            for task in (writer, settler):
-                task.cancel()
-            await asyncio.gather(writer, settler, return_exceptions=True)
-            self.leading = False
-
-    async def _settle(self, runtime: Runtime) -> None:
-        """What the first lists brought lives long: the garbage collector need not look at it again and again."""
-        await runtime.wait_synced()
-        self._logger.info("cluster state synced", nodes=self._node_count(runtime))
-        gc.collect()
-        gc.freeze()
-
     def _elector(self, own: KubeHttp) -> LeaderElector:
-        identity = f"{socket.gethostname()}_{self._random.token(12)}"
+        identity = f"{socket.gethostname()}_{self._tools.random.token(12)}"
         return LeaderElector(
             own,
             Candidate(self._namespace(), self._settings.lease_name, identity),
-            clock=self._clock,
-            random=self._random,
+            clock=self._tools.clock,
+            random=self._tools.random,
             logger=self._logger,
         )
 
@@ -259,37 +210,16 @@ class ControllerProcess:
         return "" if self._checked else "the checks at the start have not passed yet"
 
     def _not_ready(self) -> str:
-        """A replica that waits for the lease is ready; one that leads is ready once it knows the cluster."""
-        if not self.leading or self._runtime is None:
-            return ""
-        missing = self._runtime.state.unsynced_kinds()
-        return f"not listed yet: {', '.join(missing)}" if missing else ""
+        return self._work.not_ready() if self._work is not None else ""
 
-    def _refresh(self) -> None:
-        metrics = self.metrics
-        build = {"version": self._version, "goversion": "", "goarch": platform.machine(), "commit": ""}
-        metrics.set_gauge("karpenter_build_info", build, 1)
-        metrics.set_gauge("leader_election_master_status", {"name": self._settings.lease_name}, int(self.leading))
-        if self._runtime is not None:
-            metrics.set_gauge("karpenter_cluster_state_synced", {}, int(self._runtime.state.synced()))
-            metrics.set_gauge("karpenter_cluster_state_node_count", {}, self._node_count(self._runtime))
-        if self._api is not None and self._events is not None:
-            watching = self._api.watching
-            metrics.clear("karpenter_linode_watch_staleness_seconds")
-            for plural, seconds in watching.staleness().items():
-                metrics.set_gauge("karpenter_linode_watch_staleness_seconds", {"resource": plural}, seconds)
-            metrics.set_gauge("karpenter_linode_watch_reconnects", {}, watching.reconnects)
-            metrics.set_gauge("karpenter_linode_unreadable_objects", {}, watching.unreadable_objects)
-            metrics.set_gauge("karpenter_linode_events_dropped", {}, self._events.dropped)
-
-    def _node_count(self, runtime: Runtime) -> int:
-        nodes, claims = runtime.state.all(Node), runtime.state.all(NodeClaim)
-        joined = {claim.status.node_name for claim in claims} & {node.name for node in nodes}
-        return len(nodes) + len(claims) - len(joined)
+    def _forbidden(self) -> str:
+        return self._permissions.problem() if self._permissions is not None else ""
 
     def _count(self, record: KubeCallRecord) -> None:
-        call = record.call
-        self.metrics.increment("client_go_request_total", {"code": str(record.code), "method": record.method})
+        call, metrics, code = record.call, self._tools.metrics, str(record.code)
+        metrics.increment("client_go_request_total", {"code": code, "method": record.method})
+        host = urlsplit(self._config.cluster.server).netloc
+        metrics.increment("rest_client_requests_total", {"code": code, "method": record.method, "host": host})
         group, _, version = call.api_version.rpartition("/")
         labels = {
             "verb": call.verb,
@@ -298,4 +228,6 @@ class ControllerProcess:
             "kind": call.plural,
             "subresource": call.subresource,
         }
-        self.metrics.observe("client_go_request_duration_seconds", labels, record.seconds)
+        metrics.observe("client_go_request_duration_seconds", labels, record.seconds)
+        if self._permissions is not None:
+            self._permissions.answered(record.code)

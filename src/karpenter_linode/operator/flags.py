@@ -130,7 +130,13 @@ FLAGS: Final[tuple[Flag, ...]] = (
     Flag("memory-limit", "-1", int, "Bytes.", used=False),
     Flag("karpenter-service", "", str, "Name of an old webhook's service.", used=False),
     Flag("enable-profiling", "false", _boolean, "Profiles of a Go program.", boolean=True, used=False),
-    Flag("disable-cluster-state-observability", "false", _boolean, "Drops metrics of pods.", boolean=True, used=False),
+    Flag(
+        "disable-cluster-state-observability",
+        "false",
+        _boolean,
+        "No metrics of pods, nodes, NodePools and conditions, and no events of conditions.",
+        boolean=True,
+    ),
 )
 """Every setting, in the order of ``--help``."""
 
@@ -158,6 +164,7 @@ class ControllerSettings(Struct, frozen=True):
     lease_name: str
     lease_namespace: str
     warmup: bool
+    observability: bool
     log_level: str
     log_output_paths: str
     notes: tuple[str, ...] = ()
@@ -195,6 +202,7 @@ def read_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -
         lease_name=values["leader-election-name"],
         lease_namespace=values["leader-election-namespace"],
         warmup=not values["disable-controller-warmup"],
+        observability=not values["disable-cluster-state-observability"],
         log_level=values["log-level"],
         log_output_paths=values["log-output-paths"],
         notes=tuple(notes),

@@ -14,11 +14,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from starlette.requests import Request
-
-    from karpenter_linode.operator.metrics import PrometheusMetrics
 
 
 class ListenError(Exception):
@@ -73,17 +71,15 @@ def _listen(port: int) -> socket.socket:
     return socket.create_server(("", port))
 
 
-def metrics_app(metrics: PrometheusMetrics, refresh: Callable[[], None]) -> Starlette:
+def metrics_app(scrape: Callable[[], Awaitable[bytes]]) -> Starlette:
     """``/metrics``.
 
     Args:
-        metrics: what to show.
-        refresh: brings gauges up to date that nobody sets in between.
+        scrape: what is shown.
     """
 
     async def show(_: Request) -> Response:
-        refresh()
-        return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
+        return Response(await scrape(), media_type=CONTENT_TYPE_LATEST)
 
     return Starlette(routes=[Route("/metrics", show)])
 
