@@ -16,18 +16,19 @@ if TYPE_CHECKING:
     from karpenter_linode.cli.offline import Market
 
 
-def read_input(paths: Iterable[str], market: Market, *, strict: bool) -> Manifests:
+def read_input(paths: Iterable[str], market: Market, *, strict: bool, spread: bool = False) -> Manifests:
     """Read manifests and check what they refer to.
 
     Args:
         paths: files, directories and ``-``.
         market: the plans that may be named.
         strict: take a warning for an error.
+        spread: keep what only a default topology spread asks for.
 
     Raises:
         InputError: something is wrong; holds all findings.
     """
-    manifests = load(paths)
+    manifests = load(paths, spread=spread)
     manifests.warnings += plan_warnings(manifests, market)
     errors = reference_errors(manifests)
     if errors:

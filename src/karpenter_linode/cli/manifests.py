@@ -11,7 +11,8 @@ from karpenter_linode.cli.errors import Finding, InputError, Place
 from karpenter_linode.cli.field_errors import described, explain_decode_error, field_text, parse_problem
 from karpenter_linode.cli.files import STDIN, documents, texts
 from karpenter_linode.cli.schema import unknown_fields
-from karpenter_linode.cli.workloads import WORKLOADS, WorkloadError, pods_of
+from karpenter_linode.cli.workloads import WORKLOADS, WorkloadError, pods_of, with_selector
+from karpenter_linode.cluster.view import SPREAD_KINDS
 from karpenter_linode.model import codec, kinds
 from karpenter_linode.model.meta import KubeObject
 from karpenter_linode.model.validation import is_subdomain
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from karpenter_linode.cli.yaml_reader import Document, Path
 
 PRIORITY_CLASS: Final = ("scheduling.k8s.io/v1", "PriorityClass")
+_FOR_SPREAD: Final = frozenset((kind.API_VERSION, kind.KIND) for kind in SPREAD_KINDS)
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -84,13 +86,17 @@ def subject_of(obj: KubeObject) -> str:
     return f"{obj.KIND} {obj.key}"
 
 
-def load(paths: Iterable[str]) -> Manifests:
+def load(paths: Iterable[str], *, spread: bool = False) -> Manifests:
     """Read files, directories (not their sub-directories) and ``-``, the standard input.
+
+    Args:
+        paths: what to read.
+        spread: keep what only a default topology spread asks for: Services, and workloads themselves.
 
     Raises:
         InputError: something cannot be read, or an object is not what its kind asks for; holds all findings.
     """
-    reader = _Reader()
+    reader = _Reader(spread=spread)
     known: set[str] = set()
     for path in paths:
         for file, text in texts(path):
@@ -109,7 +115,8 @@ def load(paths: Iterable[str]) -> Manifests:
 class _Reader:
     """Collects objects and findings over all files."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, spread: bool) -> None:
+        self.spread = spread
         self.result = Manifests()
         self.errors: list[Finding] = []
         self.read_objects: list[tuple[dict[str, Any], Source]] = []
@@ -117,6 +124,7 @@ class _Reader:
         self.numbers: dict[tuple[str, str, str], Iterator[int]] = {}
         self.priorities: dict[str, int] = {}
         self.warned: set[tuple[Place, str]] = set()
+        self.owners: set[str] = set()  # UIDs of controllers of what the input holds
 
     def read(self, file: str, text: str) -> None:
         try:
@@ -148,6 +156,7 @@ class _Reader:
     def settle(self) -> None:
         """Turn what was read into objects; priority classes come first, since pods take their priority from them."""
         for plain, _ in self.read_objects:
+            self.owners.update(_owner_uids(plain))
             if _identity(plain) == PRIORITY_CLASS and isinstance(plain.get("value"), int):
                 self.priorities[_raw_name(plain)] = plain["value"]
         for plain, source in self.read_objects:
@@ -158,12 +167,13 @@ class _Reader:
         identity = _identity(plain)
         if identity in WORKLOADS:
             self.take_workload(plain, source)
-        elif kinds.find_kind(*identity) is None:
+        elif kinds.find_kind(*identity) is None or (identity in _FOR_SPREAD and not self.spread):
             self.ignore(plain, source)
         else:
             self.take_known(plain, source)
 
     def take_workload(self, plain: dict[str, Any], source: Source) -> None:
+        """The pods of a workload, unless it was read from a cluster together with them."""
         if not isinstance(plain.get("metadata"), dict):
             self.errors.append(Finding(source.place(), "metadata is missing", _raw_subject(plain)))
             return
@@ -174,8 +184,11 @@ class _Reader:
             self.errors.append(Finding(place, str(error), _raw_subject(plain), field_text(error.path)))
             return
         within = Source(source.document, (*source.prefix, *at))
-        for pod in pods:
+        for pod in pods if plain["metadata"].get("uid") not in self.owners else ():
             self.take_known(pod, within)
+        owner = with_selector(plain) if self.spread else None
+        if owner is not None:
+            self.take_known(owner, source)
 
     def take_known(self, plain: dict[str, Any], source: Source) -> None:
         """One object of a kind that has a Struct: shape, then defaults, then the API server's own rules."""
@@ -236,7 +249,8 @@ class _Reader:
         label = f"{api_version} {kind}"
         self.result.ignored[label] = self.result.ignored.get(label, 0) + 1
         group = api_version.rpartition("/")[0]
-        for known in kinds.KINDS:
+        others = [known for known in kinds.KINDS if api_version != known.API_VERSION]
+        for known in others:
             if kind == known.KIND and known.API_VERSION.rpartition("/")[0] == group:
                 message = f"apiVersion {api_version} is not read, the {kind} is ignored: write {known.API_VERSION}"
                 self.result.warnings.append(Finding(source.place(("apiVersion",)), message, _raw_subject(plain)))
@@ -257,6 +271,14 @@ def _is_name(found: Any) -> bool:
 
 def _identity(plain: dict[str, Any]) -> tuple[str, str]:
     return plain["apiVersion"], plain["kind"]
+
+
+def _owner_uids(plain: dict[str, Any]) -> Iterator[str]:
+    meta = plain.get("metadata")
+    owners = meta.get("ownerReferences") if isinstance(meta, dict) else None
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, dict) and owner.get("controller") is True and _is_name(owner.get("uid")):
+            yield owner["uid"]
 
 
 def _raw_name(plain: dict[str, Any]) -> str:

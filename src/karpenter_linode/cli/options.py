@@ -13,9 +13,12 @@ from karpenter_linode.cli.output import FORMATS
 from karpenter_linode.linode.tables import DEFAULT_REGION, bundled_regions, bundled_types
 from karpenter_linode.model import codec
 from karpenter_linode.model.linode import LinodeType
+from karpenter_linode.operator.scheduler_config import SchedulerConfigError, parse_scheduler_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from karpenter_linode.model.core import TopologySpreadConstraint
 
     Decorator = Callable[[Any], Any]
 
@@ -33,6 +36,11 @@ plans: Final[Decorator] = click.option(
     "--plans",
     metavar="FILE",
     help="Plans to build from, as `linode-cli linodes types --json` prints them, instead of the bundled ones.",
+)
+scheduler_config: Final[Decorator] = click.option(
+    "--scheduler-config",
+    metavar="FILE",
+    help="Topology spread of pods that declare none: YAML as in the controller's SCHEDULER_CONFIG.",
 )
 output: Final[Decorator] = click.option(
     "-o",
@@ -59,6 +67,24 @@ def known_region(name: str | None) -> str:
     if name is not None and name not in known:
         raise click.BadParameter(f"no region {name!r}: known are {', '.join(known)}", param_hint="--region")
     return name or DEFAULT_REGION
+
+
+def default_spread(path: str | None) -> tuple[TopologySpreadConstraint, ...]:
+    """The constraints that a file of ``--scheduler-config`` names; none without one.
+
+    Raises:
+        InputError: it cannot be read, or the controller would refuse it.
+    """
+    if path is None:
+        return ()
+    try:
+        return parse_scheduler_config(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise input_error(Place(path), f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise input_error(Place(path), "expected YAML in UTF-8") from None
+    except SchedulerConfigError as error:
+        raise input_error(Place(path), str(error)) from None
 
 
 def market(region_name: str | None, plans_file: str | None) -> Market:

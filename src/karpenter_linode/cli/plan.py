@@ -47,6 +47,7 @@ _MANY_PODS: Final = 500
 @options.region
 @options.plans
 @options.ignore_dra_requests
+@options.scheduler_config
 @options.strict
 @options.output
 @click.option("--explain", is_flag=True, help="Also tell which devices each claim gets and why other plans are out.")
@@ -60,6 +61,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
     region: str | None,
     plans: str | None,
     ignore_dra_requests: bool,
+    scheduler_config: str | None,
     strict: bool,
     output: str,
     explain: bool,
@@ -91,13 +93,16 @@ def command(  # noqa: PLR0913 - one parameter for each option
     if bool(paths) == bool(snapshot):
         raise click.UsageError("give PATHs of manifests, or --snapshot FILE, and not both")
     if snapshot:
-        if region or plans or ignore_dra_requests or strict:
+        if region or plans or ignore_dra_requests or scheduler_config or strict:
             raise click.UsageError("a snapshot has its own region, plans and settings: they cannot be changed")
         posed, manifests = Offline(_read_problem(snapshot)), Manifests()
     else:
         market = options.market(region, plans)
-        manifests = read_input(paths, market, strict=strict)
-        posed = _posed(manifests, market, ignore_dra_requests=ignore_dra_requests)
+        settings = Options(
+            ignore_dra_requests=ignore_dra_requests, default_spread=options.default_spread(scheduler_config)
+        )
+        manifests = read_input(paths, market, strict=strict, spread=bool(settings.default_spread))
+        posed = _posed(manifests, market, settings)
     if dump_problem:
         _write_problem(posed.problem, dump_problem)
     with progress(f"placing {len(posed.problem.pods)} pods", wanted=len(posed.problem.pods) >= _MANY_PODS):
@@ -108,9 +113,9 @@ def command(  # noqa: PLR0913 - one parameter for each option
     return EXIT_UNPLACED if solution.unplaced else EXIT_PLACED
 
 
-def _posed(manifests: Manifests, market: Market, *, ignore_dra_requests: bool) -> Offline:
-    posed = pose(manifests, market, Options(ignore_dra_requests=ignore_dra_requests).scheduling())
-    if not ignore_dra_requests and any(map(has_dra_requirements, posed.problem.pods)):
+def _posed(manifests: Manifests, market: Market, settings: Options) -> Offline:
+    posed = pose(manifests, market, settings.scheduling())
+    if not settings.ignore_dra_requests and any(map(has_dra_requirements, posed.problem.pods)):
         posed.notes.insert(0, DRA_ON)
     if market.types == bundled_types():
         posed.notes.append(f"plans and prices are those bundled with this release, for region {market.region}")

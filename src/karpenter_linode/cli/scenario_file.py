@@ -26,8 +26,12 @@ _UNKNOWN_FIELD: Final = re.compile(r"object contains unknown field `(?P<name>[^`
 _FAULTS: Final = {fault.__struct_config__.tag: fault for fault in get_args(Fault)}
 
 
-def read_scenario(path: str) -> Scenario:
+def read_scenario(path: str, *, spread: bool = False) -> Scenario:
     """The scenario of a file. Names of manifest files in it are relative to it.
+
+    Args:
+        path: the file.
+        spread: keep what only a default topology spread asks for.
 
     Raises:
         InputError: not readable, malformed, or no scenario; says what and where.
@@ -38,7 +42,8 @@ def read_scenario(path: str) -> Scenario:
     (document,) = found
 
     def manifests(name: str) -> list[dict[str, Any]]:
-        return [to_manifest(loaded.obj) for loaded in load([str(Path(path).parent / name)]).objects]
+        found = load([str(Path(path).parent / name)], spread=spread)
+        return [to_manifest(loaded.obj) for loaded in found.objects]
 
     plain = document.plain()
     try:

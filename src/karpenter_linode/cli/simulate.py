@@ -67,6 +67,7 @@ class Duration(click.ParamType[timedelta]):
     "--scenario", "scenario_file", metavar="FILE", help="What else happens: later objects, deletions, faults."
 )
 @options.ignore_dra_requests
+@options.scheduler_config
 @options.strict
 @options.output
 @click.option("--quiet", is_flag=True, help="Leave out the story, print only what it came to.")
@@ -78,6 +79,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
     pod_runtime: timedelta | None,
     scenario_file: str | None,
     ignore_dra_requests: bool,
+    scheduler_config: str | None,
     strict: bool,
     output: str,
     quiet: bool,
@@ -97,17 +99,19 @@ def command(  # noqa: PLR0913 - one parameter for each option
 
     Exit codes: 0 every pod got a node, 1 some pod got none, 2 bad input.
     """  # noqa: D301 - \b is click's mark for "do not rewrap"
-    manifests = read_input(paths, options.market(None, None), strict=strict)
+    settings = Options(ignore_dra_requests=ignore_dra_requests, default_spread=options.default_spread(scheduler_config))
+    spread = bool(settings.default_spread)
+    manifests = read_input(paths, options.market(None, None), strict=strict, spread=spread)
     notes: list[str] = []
     objects = _objects(manifests, notes)
-    scenario = read_scenario(scenario_file) if scenario_file else Scenario()
+    scenario = read_scenario(scenario_file, spread=spread) if scenario_file else Scenario()
     if not ignore_dra_requests and any(isinstance(obj, Pod) and has_dra_requirements(obj) for obj in objects):
         notes.insert(0, DRA_ON)
     with progress("simulating"):
         outcome = run_embedded(
             [to_manifest(obj) for obj in objects],
             seed=seed,
-            options=Options(ignore_dra_requests=ignore_dra_requests),
+            options=settings,
             scenario=lambda world: play(world.cluster, scenario),
             settings=SimSettings(
                 scenario.delays, scenario.linode_delays, scenario.driver, pod_runtime or scenario.runtime

@@ -1,4 +1,4 @@
-"""Deployments, StatefulSets, ReplicaSets, Jobs and CronJobs: the pods that their controllers would make."""
+"""Deployments, StatefulSets, Jobs and their like: the pods that their controllers would make."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ WORKLOADS: Final = frozenset(
         ("apps/v1", "Deployment"),
         ("apps/v1", "ReplicaSet"),
         ("apps/v1", "StatefulSet"),
+        ("v1", "ReplicationController"),
         ("batch/v1", "Job"),
         ("batch/v1", "CronJob"),
     }
@@ -29,9 +30,8 @@ class WorkloadError(ValueError):
 def pods_of(workload: Plain) -> tuple[list[Plain], tuple[str, ...]]:
     """The pods of a workload as plain data, numbered from 0, owned by it, and the path of the template they come from.
 
-    A Job's pods are those that run at its start, a CronJob's those of one run. A pod of a Deployment is shown as owned
-    by the Deployment itself: the ReplicaSet between them has no say in scheduling. Volume claim templates of
-    StatefulSets are not followed.
+    A Job's pods are those that run at its start, a CronJob's those of one run. A Deployment's belong to a ReplicaSet of
+    its name. Volume claim templates of StatefulSets are not followed.
 
     Raises:
         WorkloadError: no template, or a count that is no count.
@@ -44,7 +44,7 @@ def pods_of(workload: Plain) -> tuple[list[Plain], tuple[str, ...]]:
     name, namespace = str(own.get("name", "")), str(own.get("namespace", ""))
     owner = {
         "apiVersion": workload["apiVersion"],
-        "kind": workload["kind"],
+        "kind": _owner_kind(workload),
         "name": name,
         "uid": str(own.get("uid", "")),
         "controller": True,
@@ -62,6 +62,23 @@ def pods_of(workload: Plain) -> tuple[list[Plain], tuple[str, ...]]:
         for index in range(_replicas(workload, spec, at))
     ]
     return pods, (*at, "template")
+
+
+def with_selector(workload: Plain) -> Plain | None:
+    """What tells which pods belong together, as plain data: the workload trimmed to its selector; None for Jobs.
+
+    A Deployment gives the ReplicaSet that owns its pods.
+    """
+    if workload["apiVersion"] == "batch/v1":
+        return None
+    spec = workload.get("spec")
+    selector = spec.get("selector") if isinstance(spec, dict) else None
+    return {**workload, "kind": _owner_kind(workload), "spec": {"selector": selector} if selector else {}}
+
+
+def _owner_kind(workload: Plain) -> str:
+    kind = str(workload["kind"])
+    return "ReplicaSet" if kind == "Deployment" else kind
 
 
 def _templated(workload: Plain) -> tuple[Plain, tuple[str, ...]]:

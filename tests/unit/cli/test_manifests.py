@@ -144,7 +144,7 @@ def test_a_deployment_becomes_its_pods(read: Read) -> None:
     assert [pod.key for pod in pods] == ["shop/web-0", "shop/web-1", "shop/web-2"]
     assert pods[0].metadata.labels == {"app": "web"}
     assert str(pods[0].spec.containers[0].resources.requests["cpu"]) == "1"
-    assert pods[0].metadata.owner_references[0].kind == "Deployment"
+    assert pods[0].metadata.owner_references[0].kind == "ReplicaSet"
 
 
 @pytest.mark.parametrize(
