@@ -20,6 +20,7 @@ from msgspec import MsgspecError
 
 from karpenter_linode.kube.credentials import ExecAuth, ExecPlugin
 from karpenter_linode.kube.errors import ConnectionConfigError
+from karpenter_linode.kube.streaming import StreamsApart, StreamTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +35,7 @@ _FILES: Final = {
     "user": ("client-certificate", "client-key", "tokenFile"),
 }
 _TIMEOUT: Final = httpx2.Timeout(60.0, connect=10.0)
-# One connection for each watch, and some for calls; idle ones are kept, since a new one costs a TLS handshake.
+# For calls, each watch has a connection of its own; idle ones are kept, since a new one costs a TLS handshake.
 _LIMITS: Final = httpx2.Limits(max_connections=200, max_keepalive_connections=50, keepalive_expiry=60.0)
 
 
@@ -80,8 +81,8 @@ def connect(
     try:
         user = config.user or User()
         context = verify_cluster(config.cluster, user, config.abs_file, trust_env=False)
-        transport: httpx2.AsyncBaseTransport = httpx2.AsyncHTTPTransport(
-            verify=context, limits=_LIMITS, trust_env=False
+        transport: httpx2.AsyncBaseTransport = StreamsApart(
+            httpx2.AsyncHTTPTransport(verify=context, limits=_LIMITS, trust_env=False), StreamTransport(context)
         )
         auth = _auth(user)
     except (ConfigError, OSError, ValueError) as error:

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from karpenter_linode.kube.bucket import TokenBucket
 from karpenter_linode.kube.errors import ConnectionConfigError, UnreachableError, UnreadableError, error_from, status_of
+from karpenter_linode.kube.streaming import STREAM
 from karpenter_linode.model import codec
 
 if TYPE_CHECKING:
@@ -190,7 +191,9 @@ class KubeHttp:
         method = _METHODS[call.verb]
         if timeout is None:
             return self._client.build_request(method, call.path, params=call.params, headers=headers, content=content)
-        return self._client.build_request(method, call.path, params=call.params, headers=headers, timeout=timeout)
+        return self._client.build_request(
+            method, call.path, params=call.params, headers=headers, timeout=timeout, extensions={STREAM: True}
+        )
 
     def _record(self, call: KubeCall, code: int, seconds: float) -> None:
         if self._on_call is not None:
@@ -200,17 +203,18 @@ class KubeHttp:
 async def _split(call: KubeCall, response: httpx2.Response) -> AsyncGenerator[list[bytes], None]:
     parts: list[bytes] = []
     size = 0
-    async for chunk in response.aiter_raw():
-        first, *rest = chunk.split(b"\n")
-        parts.append(first)
-        size += len(first)
-        if size > _LONGEST_LINE:
-            raise UnreadableError(f"{call}: an event of more than {_LONGEST_LINE >> 20} MiB")
-        if not rest:
-            continue
-        last = rest.pop()
-        yield [b"".join(parts), *rest]
-        parts, size = [last], len(last)
+    async with aclosing(response.aiter_raw()) as chunks:
+        async for chunk in chunks:
+            first, *rest = chunk.split(b"\n")
+            parts.append(first)
+            size += len(first)
+            if size > _LONGEST_LINE:
+                raise UnreadableError(f"{call}: an event of more than {_LONGEST_LINE >> 20} MiB")
+            if not rest:
+                continue
+            last = rest.pop()
+            yield [b"".join(parts), *rest]
+            parts, size = [last], len(last)
     if parts and parts[-1]:
         # What has no end of line was cut off; the change will come again.
         raise UnreachableError(f"{call}: the stream broke off within an event")
