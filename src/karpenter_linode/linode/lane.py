@@ -6,6 +6,7 @@ One look at the cloud serves all of them, one call buys for all of them, and eac
 from __future__ import annotations
 
 import asyncio
+from contextvars import Context
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -92,7 +93,8 @@ class PoolLane:
         self._wake.set()
         if self._worker is None or self._worker.done():
             self._last_error = None
-            self._worker = asyncio.create_task(self._work())
+            # It outlives the call that opened the lane: its log lines must not carry that call's context.
+            self._worker = asyncio.create_task(self._work(), context=Context())
         return waiter
 
     def _leave(self, waiter: _Waiter) -> None:
