@@ -169,7 +169,8 @@ def console_commands() -> list[tuple[str, str]]:
     for page in PAGES:
         for language, block in FENCE.findall(page.read_text()):
             if language in {"console", "sh", "bash"}:
-                found += [(page.name, line.removeprefix("$ ")) for line in block.splitlines() if line.startswith("$ ")]
+                whole = block.replace("\\\n", " ").splitlines()  # continued lines joined
+                found += [(page.name, line.removeprefix("$ ")) for line in whole if line.startswith("$ ")]
     return found
 
 
