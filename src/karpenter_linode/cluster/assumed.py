@@ -56,5 +56,5 @@ def _as_launched(claim: NodeClaim, choice: Choice) -> NodeClaim:
     }
     room = res.to_resource_list(res.allocatable(kind, choice.offering))
     metadata = replace(claim.metadata, labels={**single, **claim.metadata.labels})
-    status = replace(claim.status, capacity=kind.capacity, allocatable=room)
+    status = replace(claim.status, capacity={**kind.capacity, **choice.offering.capacity_override}, allocatable=room)
     return replace(claim, metadata=metadata, status=status)

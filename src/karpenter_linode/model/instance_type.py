@@ -9,6 +9,14 @@ from karpenter_linode.model.requirement_spec import NodeSelectorRequirement
 from karpenter_linode.model.resource import AttributeBinding, ResourceSliceTemplate
 
 
+class Overhead(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What the system keeps from pods; allocatable is capacity less the sum of the three."""
+
+    kube_reserved: ResourceList = field(default_factory=dict)
+    system_reserved: ResourceList = field(default_factory=dict)
+    eviction_threshold: ResourceList = field(default_factory=dict)
+
+
 class Offering(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A way to buy an instance type.
 
@@ -17,20 +25,16 @@ class Offering(Struct, frozen=True, rename="camel", omit_defaults=True):
         price: nano-dollars per hour; integers, so that sums and comparisons are exact.
         available: whether the provider believes it can be bought now.
         reservation_capacity: instances left in the reservation, for capacity type ``reserved``.
+        capacity_override: resources of which a node bought so has another amount than the type says.
+        overhead_override: what the system keeps on a node bought so; replaces the total of the type, by resource.
     """
 
     requirements: tuple[NodeSelectorRequirement, ...]
     price: int
     available: bool = True
     reservation_capacity: int = 0
-
-
-class Overhead(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What the system keeps from pods; allocatable is capacity less the sum of the three."""
-
-    kube_reserved: ResourceList = field(default_factory=dict)
-    system_reserved: ResourceList = field(default_factory=dict)
-    eviction_threshold: ResourceList = field(default_factory=dict)
+    capacity_override: ResourceList = field(default_factory=dict)
+    overhead_override: Overhead | None = None
 
 
 class DynamicResources(Struct, frozen=True, rename="camel", omit_defaults=True):

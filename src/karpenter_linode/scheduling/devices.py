@@ -141,7 +141,7 @@ class DeviceDesk:
             )
         )
 
-    def placements(self, still_possible: Mapping[str, frozenset[str]]) -> tuple[ClaimPlacement, ...]:
+    def placements(self, still_possible: Mapping[str, set[str]]) -> tuple[ClaimPlacement, ...]:
         """What every claim was given, by name.
 
         Args:
@@ -191,7 +191,7 @@ class DeviceDesk:
         return tuple(claims) if implicit is None else (*claims, implicit)
 
 
-def _choices(claim: ClaimAllocation, names: frozenset[str] | None) -> tuple[DeviceChoice, ...]:
+def _choices(claim: ClaimAllocation, names: set[str] | None) -> tuple[DeviceChoice, ...]:
     """The devices of a claim for each plan that is left; all of them on a node that exists."""
     return tuple(
         DeviceChoice(grant.request, str(grant.id), name if grant.id.template else "", dict(grant.consumed or ()))

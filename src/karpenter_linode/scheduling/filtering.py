@@ -13,6 +13,7 @@ from karpenter_linode.model import codec
 from karpenter_linode.model.quantity import NANO
 from karpenter_linode.model.reason import Reason
 from karpenter_linode.model.requirements import meet
+from karpenter_linode.model.wording import few
 from karpenter_linode.scheduling import resources as res
 from karpenter_linode.scheduling.plans import bits
 from karpenter_linode.scheduling.ports import conflict
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _TYPO_CPU = 1_000_000 * NANO
 _EXAMPLES = 3
-_VALUES = 5
+PLANS = "plans"  # the fact that says how many plans a rule excludes
 
 
 class Findings(Struct, frozen=True):
@@ -78,25 +79,31 @@ def refusal(state: ClaimState, found: Findings, shape: Shape) -> Reason:
 
 
 def exclusions(state: ClaimState, found: Findings, shape: Shape) -> tuple[Reason, ...]:
-    """Which plans each rule excludes; a plan is listed under the first rule that excludes it."""
+    """Which plans each rule excludes; a plan is listed under the first rule that excludes it.
+
+    One that is bought in several ways is excluded once, by the rule that the best of them fails at.
+    """
+    plans = state.template.plans
     seen = found.mask & ~found.blocked
-    misfits = found.compatible & found.offered & ~found.fitting
+    able = plans.whole(found.compatible & found.fitting)
+    misfits = found.compatible & found.offered & ~found.fitting & ~able
+    unsold = found.compatible & ~found.offered & ~able & ~plans.whole(misfits)
     parts = (
         ("requirements", "do not meet the requirements", seen & ~found.compatible),
-        ("offerings", "have no available offering that meets the requirements", found.compatible & ~found.offered),
+        ("offerings", "have no available offering that meets the requirements", unsold),
         ("resources", "are too small", misfits),
         ("host-ports", "run a daemon that takes the pod's host port", found.blocked),
     )
     return tuple(
-        Reason(
-            code,
-            f"{mask.bit_count()} plan(s) {text}: {_examples(state, mask)}",
-            facts=(("plans", str(mask.bit_count())),),
-            children=_details(code, state, mask, shape),
-        )
-        for code, text, mask in parts
-        if mask
+        excluded(code, text, state, mask, _details(code, state, mask, shape)) for code, text, mask in parts if mask
     )
+
+
+def excluded(code: str, text: str, state: ClaimState, mask: int, details: tuple[Reason, ...] = ()) -> Reason:
+    """How many plans a rule excludes, with the cheapest of them."""
+    names = state.template.plans.market(state.template.requirements).names(mask)
+    message = f"{len(names)} plan(s) {text}: {few(names, _EXAMPLES)}"
+    return Reason(code, message, facts=((PLANS, str(len(names))),), children=details)
 
 
 def _sentence(found: Findings) -> str:
@@ -113,13 +120,6 @@ def _sentence(found: Findings) -> str:
     if not fitting:
         return no + "has enough resources"
     return no + "which had enough resources and the required offering met the scheduling requirements"
-
-
-def _examples(state: ClaimState, mask: int) -> str:
-    plans = state.template.plans
-    names = [plans.names[position] for position in plans.market(state.template.requirements).order(mask)]
-    more = f" and {len(names) - _EXAMPLES} other(s)" if len(names) > _EXAMPLES else ""
-    return ", ".join(names[:_EXAMPLES]) + more
 
 
 def _details(code: str, state: ClaimState, mask: int, shape: Shape) -> tuple[Reason, ...]:
@@ -139,10 +139,8 @@ def _unmet(state: ClaimState, mask: int) -> tuple[Reason, ...]:
         ]
         if others:
             values = sorted({value for other in others if not other.complement for value in other.values})
-            shown = ", ".join(values[:_VALUES]) + (
-                f" and {len(values) - _VALUES} other(s)" if len(values) > _VALUES else ""
-            )
-            reasons.append(Reason("requirement", f"{item}: plans have {shown or 'none'}", facts=(("key", item.key),)))
+            shown = few(values) or "none"
+            reasons.append(Reason("requirement", f"{item}: plans have {shown}", facts=(("key", item.key),)))
     return tuple(reasons)
 
 
@@ -192,7 +190,7 @@ def _resources(state: ClaimState, shape: Shape) -> str:
         return texts[0] if texts else _json(shape.requests)
     least = most = sums[0]
     for item in sums[1:]:
-        least = {name: min(amount, item.get(name, 0)) for name, amount in least.items()}
+        least = {name: min(amount, item[name]) for name, amount in least.items() if name in item}
         most = res.maximum(most, item)
     return f"min={_json(least)}, max={_json(most)}"
 

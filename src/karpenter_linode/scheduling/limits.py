@@ -12,6 +12,7 @@ from karpenter_linode.scheduling.plans import bits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from karpenter_linode.scheduling.plans import Plan
     from karpenter_linode.scheduling.template import Template
 
 BREACH_CODE: Final = "plan-over-limits"
@@ -26,13 +27,13 @@ def over_limits(template: Template, *, exact: bool = True) -> tuple[Reason, ...]
         template: the NodePool, charged with what it has.
         exact: whether it is charged with all that it was charged with when the decision was taken, or with less.
     """
-    outside = template.plans.everything & ~template.within_limits()
-    return tuple(_breach(template, position, "" if exact else "at most ") for position in bits(outside))
+    plans = template.plans.plans
+    outside = {plans[position].name: plans[position] for position in bits(template.over_limits())}
+    return tuple(_breach(template, plan, "" if exact else "at most ") for plan in outside.values())
 
 
-def _breach(template: Template, position: int, bound: str) -> Reason:
-    plan = template.plans.plans[position]
-    exceeded = list(_exceeded(template, position))
+def _breach(template: Template, plan: Plan, bound: str) -> Reason:
+    exceeded = list(_exceeded(template, plan))
     text = "; ".join(f"{name} limit {limit}, {bound}{left} left" for name, limit, left in exceeded)
     facts = tuple(
         (f"{name} {word}", value) for name, *rest in exceeded for word, value in zip(_WORDS, rest, strict=True)
@@ -40,9 +41,9 @@ def _breach(template: Template, position: int, bound: str) -> Reason:
     return Reason(BREACH_CODE, f"{_BREACH}: {text}", subject=f"plan {plan.name}", facts=facts)
 
 
-def _exceeded(template: Template, position: int) -> Iterator[tuple[str, str, str]]:
+def _exceeded(template: Template, plan: Plan) -> Iterator[tuple[str, str, str]]:
     """The resources of which the plan has more than is left: name, limit, and what is left of it."""
     limits = template.pool.spec.limits or {}
     for name, left in sorted((template.remaining or {}).items()):
-        if name != labels.NODES_RESOURCE and template.plans.plans[position].capacity.get(name, 0) > left:
+        if name != labels.NODES_RESOURCE and plan.capacity.get(name, 0) > left:
             yield name, str(limits[name]), str(Quantity(max(left, 0), limits[name].notation))

@@ -37,19 +37,12 @@ class MinValues(Struct, frozen=True):
 
     def shortfalls(self, plans: PlanSet, mask: int) -> tuple[Shortfall, ...]:
         """The keys that the plans of a mask fall short on. No plans at all satisfy everything (trap 28)."""
-        return self._shortfalls(plans, list(bits(mask)))
-
-    def shortfalls_in_order(self, plans: PlanSet, positions: Iterable[int]) -> tuple[Shortfall, ...]:
-        """Likewise for the plans at these positions."""
-        return self._shortfalls(plans, list(positions))
-
-    def _shortfalls(self, plans: PlanSet, positions: list[int]) -> tuple[Shortfall, ...]:
-        if not positions:
+        if not mask:
             return ()
         missing = []
         for key, wanted in self.wanted:
             values: set[str] = set()
-            for position in positions:
+            for position in bits(mask):
                 item = plans.plans[position].requirements.find(key)
                 if item is not None and not item.complement:
                     values |= item.values

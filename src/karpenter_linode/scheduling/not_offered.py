@@ -29,5 +29,5 @@ def not_offered(template: Template, kinds: Iterable[InstanceType]) -> tuple[Reas
     return tuple(
         Reason(CODE, _TEXT, subject=f"plan {kind.name}")
         for kind in kinds
-        if kind.name not in template.plans.positions and wanted.intersects(Requirements.from_specs(kind.requirements))
+        if kind.name not in template.plans.by_name and wanted.intersects(Requirements.from_specs(kind.requirements))
     )

@@ -14,7 +14,6 @@ from karpenter_linode.dra.allocation import Allocation
 from karpenter_linode.model.reason import Reason
 from karpenter_linode.scheduling import ports as host_ports
 from karpenter_linode.scheduling.min_values import lowered
-from karpenter_linode.scheduling.plans import bits
 from karpenter_linode.scheduling.taints import untolerated
 from karpenter_linode.scheduling.template import ClaimState
 from karpenter_linode.scheduling.volumes import NO_VOLUMES, over_limit
@@ -385,15 +384,17 @@ class Placer:
     @staticmethod
     def _commit_devices(devices: DeviceDesk, claim: OpenClaim, fit: Fit, dropped: int) -> None:
         """Keep the devices, and give back those of plans that the claim can no longer become."""
-        names = claim.template.plans.names
-        gone = {names[position] for position in bits(dropped)} if claim.devices else set()
+        if fit.allocation is None and not claim.devices:
+            return
+        plans = claim.template.plans
+        gone = plans.names_of(dropped) if claim.devices else set()
         if fit.allocation is not None:
             claim.devices = True
             for reason in fit.allocation.rejected:
                 claim.rejected.setdefault(reason.subject, reason)
             devices.commit(claim.name, fit.allocation)
-            final = {names[position] for position in bits(fit.plans)}
-            gone.update(name for name in fit.allocation.instance_types if name not in final)
+            gone.update(fit.allocation.instance_types)
+        gone -= plans.names_of(fit.plans)
         if gone:
             devices.release(claim.hostname, sorted(gone))
 

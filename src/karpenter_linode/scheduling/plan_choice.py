@@ -36,18 +36,21 @@ class _Plan:
     def __init__(self, source: InstanceType) -> None:
         self.source = source
         self.requirements = Requirements.from_specs(source.requirements)
-        self.room = res.allocatable(source)
         self.offerings = tuple(
-            (offering, Requirements.from_specs(offering.requirements))
+            (offering, Requirements.from_specs(offering.requirements), res.allocatable(source, offering))
             for offering in source.offerings
             if offering.available
         )
         capacity = res.from_resource_list(source.capacity)
         self.size = (capacity.get(res.CPU, 0), capacity.get(res.MEMORY, 0), source.name)
 
-    def offering_for(self, wanted: Requirements) -> Offering | None:
-        """The cheapest available offering that the NodeClaim allows."""
-        usable = [offering for offering, where in self.offerings if wanted.compatible(where, labels.WELL_KNOWN)]
+    def offering_for(self, wanted: Requirements, requests: res.Resources) -> Offering | None:
+        """The cheapest available offering that the NodeClaim allows and that leaves enough for its pods."""
+        usable = [
+            offering
+            for offering, where, room in self.offerings
+            if wanted.compatible(where, labels.WELL_KNOWN) and res.fits(requests, room)
+        ]
         return min(usable, key=lambda offering: offering.price, default=None)
 
 
@@ -76,9 +79,9 @@ class PlanChooser:
         requests = res.from_resource_list(node_claim.spec.resources.requests)
         ranked = []
         for plan in self._plans:
-            if not wanted.compatible(plan.requirements, labels.WELL_KNOWN) or not res.fits(requests, plan.room):
+            if not wanted.compatible(plan.requirements, labels.WELL_KNOWN):
                 continue
-            offering = plan.offering_for(wanted)
+            offering = plan.offering_for(wanted, requests)
             if offering is not None:
                 ranked.append(((offering.price, *plan.size), Choice(plan.source, offering)))
         if ranked:
@@ -92,7 +95,8 @@ def _refusal(plan: _Plan, wanted: Requirements, requests: res.Resources) -> Reas
     clash = wanted.incompatibility(plan.requirements, labels.WELL_KNOWN)
     if clash is not None:
         return Reason("requirements", clash, subject=subject)
-    if not res.fits(requests, plan.room):
-        lacking = ", ".join(name for name, _, _ in res.shortfalls(requests, plan.room))
-        return Reason("resources", f"too small in {lacking}", subject=subject)
-    return Reason("offering", "no available offering meets the requirements", subject=subject)
+    rooms = [room for _, where, room in plan.offerings if wanted.compatible(where, labels.WELL_KNOWN)]
+    if not rooms:
+        return Reason("offering", "no available offering meets the requirements", subject=subject)
+    lacking = ", ".join(name for name, _, _ in res.shortfalls(requests, rooms[0]))
+    return Reason("resources", f"too small in {lacking}", subject=subject)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from karpenter_linode.scheduling.plans import Plan, PlanSet
+from karpenter_linode.scheduling.plans import PlanSet, read_plans
 
 if TYPE_CHECKING:
     from karpenter_linode.model.instance_type import InstanceType
@@ -50,7 +50,7 @@ class PlanTables:
         kept = self._kept.get(key)
         if kept is None or kept[1].findings > self._findings:
             # The tuple is kept with what was read from it: while it lives, nothing else has its identity.
-            kept = self._kept[key] = (types, PlanSet([Plan(item) for item in types], well_known))
+            kept = self._kept[key] = (types, PlanSet(tuple(read_plans(types)), well_known))
         self._kept.move_to_end(key)
         if len(self._kept) > self._catalogs:
             self._kept.popitem(last=False)

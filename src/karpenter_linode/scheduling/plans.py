@@ -19,7 +19,7 @@ from karpenter_linode.scheduling import resources as res
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from karpenter_linode.model.instance_type import InstanceType
+    from karpenter_linode.model.instance_type import InstanceType, Offering
     from karpenter_linode.model.requirement import Requirement
     from karpenter_linode.scheduling.resources import Resources
 
@@ -29,14 +29,13 @@ NO_PRICE: Final = 1 << 62  # dearer than anything: no offering can be bought
 class PlanOffering:
     """An offering with its requirements read."""
 
-    __slots__ = ("available", "index", "price", "requirements", "reservation_capacity")
+    __slots__ = ("available", "price", "requirements", "reservation_capacity")
 
-    def __init__(self, index: int, requirements: Requirements, price: int, *, available: bool, reserved: int) -> None:
-        self.index = index
-        self.requirements = requirements
-        self.price = price
-        self.available = available
-        self.reservation_capacity = reserved
+    def __init__(self, source: Offering) -> None:
+        self.requirements = Requirements.from_specs(source.requirements)
+        self.price = source.price
+        self.available = source.available
+        self.reservation_capacity = source.reservation_capacity
 
     @property
     def capacity_type(self) -> str:
@@ -45,26 +44,40 @@ class PlanOffering:
 
 
 class Plan:
-    """An instance type with everything read once."""
+    """An instance type with everything read once, and those of its offerings that leave the same for pods.
+
+    Args:
+        source: the instance type.
+        offerings: its offerings, or some of them.
+        allocatable: what a node bought so leaves for pods.
+    """
 
     __slots__ = ("allocatable", "capacity", "name", "offerings", "requirements", "source")
 
-    def __init__(self, source: InstanceType) -> None:
+    def __init__(self, source: InstanceType, offerings: Iterable[Offering], allocatable: Resources) -> None:
         self.source = source
         self.name = source.name
         self.requirements = Requirements.from_specs(source.requirements)
         self.capacity = res.from_resource_list(source.capacity)
-        self.allocatable = res.allocatable(source)
-        self.offerings = tuple(
-            PlanOffering(
-                index,
-                Requirements.from_specs(offering.requirements),
-                offering.price,
-                available=offering.available,
-                reserved=offering.reservation_capacity,
-            )
-            for index, offering in enumerate(source.offerings)
-        )
+        self.allocatable = allocatable
+        self.offerings = tuple(map(PlanOffering, offerings))
+
+
+def read_plans(sources: Iterable[InstanceType]) -> Iterator[Plan]:
+    """Instance types as plans, in order: one that leaves different amounts by how it is bought is several."""
+    for source in sources:
+        plain = [item for item in source.offerings if not (item.available and _overrides(item))]
+        yield Plan(source, plain, res.allocatable(source))
+        if len(plain) < len(source.offerings):
+            by_room: dict[tuple[tuple[str, int], ...], list[Offering]] = {}
+            for item in source.offerings:
+                if item.available and _overrides(item):
+                    by_room.setdefault(tuple(sorted(res.allocatable(source, item).items())), []).append(item)
+            yield from (Plan(source, offerings, dict(room)) for room, offerings in by_room.items())
+
+
+def _overrides(offering: Offering) -> bool:
+    return bool(offering.capacity_override) or offering.overhead_override is not None
 
 
 class Market:
@@ -88,6 +101,11 @@ class Market:
         """Positions in ``mask``, cheapest first, ties by name."""
         prices, names = self.prices, self._plans.names
         return sorted(bits(mask), key=lambda position: (prices[position], names[position]))
+
+    def names(self, mask: int) -> list[str]:
+        """Names of the instance types in ``mask``, cheapest first, each once."""
+        names = self._plans.names
+        return list(dict.fromkeys(names[position] for position in self.order(mask)))
 
     def cheapest(self, mask: int) -> int:
         """The lowest price in ``mask``."""
@@ -116,7 +134,7 @@ class PlanSet:
     """An ordered set of plans; position ``i`` of the sequence is bit ``1 << i`` of every mask.
 
     Args:
-        plans: the plans, in the provider's order.
+        plans: the plans, in the provider's order; those of one instance type stand together.
         well_known: label keys that requirements may leave undefined.
     """
 
@@ -154,20 +172,32 @@ class PlanSet:
         """The instance types of a mask, in order."""
         found = self._sources.get(mask)
         if found is None:
-            found = self._sources[mask] = tuple(self.plans[position].source for position in bits(mask))
+            by_name = {self.names[position]: self.plans[position].source for position in bits(mask)}
+            found = self._sources[mask] = tuple(by_name.values())
         return found
 
     def named(self, names: Iterable[str]) -> int:
         """The mask of plans with these names."""
         mask = 0
         for name in names:
-            mask |= 1 << self.positions[name]
+            mask |= self.by_name[name]
         return mask
 
+    def names_of(self, mask: int) -> set[str]:
+        """The names of the plans of a mask."""
+        return {self.names[position] for position in bits(mask)}
+
+    def whole(self, mask: int) -> int:
+        """A mask with every other way to buy the instance types in it."""
+        return mask if len(self.by_name) == len(self.names) else self.named(self.names_of(mask))
+
     @cached_property
-    def positions(self) -> dict[str, int]:
-        """Position by name."""
-        return {name: position for position, name in enumerate(self.names)}
+    def by_name(self) -> dict[str, int]:
+        """Masks by name: more than one bit where an instance type leaves different amounts by how it is bought."""
+        found: dict[str, int] = {}
+        for position, name in enumerate(self.names):
+            found[name] = found.get(name, 0) | 1 << position
+        return found
 
     @cached_property
     def usable(self) -> int:

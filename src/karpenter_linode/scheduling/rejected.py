@@ -68,7 +68,7 @@ def _rejected(
     reasons += not_offered(template, left)
     limits = {reason.subject.removeprefix("plan "): reason for reason in over}
     limited = [limits[kind.name] for kind in left if kind.name in limits]
-    left = [kind for kind in left if kind.name in template.plans.positions and kind.name not in limits]
+    left = [kind for kind in left if kind.name in template.plans.by_name and kind.name not in limits]
     for _ in range(_ROUNDS):
         if not left or not pods:
             break

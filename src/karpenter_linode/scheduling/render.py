@@ -26,9 +26,31 @@ MAX_INSTANCE_TYPES: Final = 600
 _OWNER_API: Final = "karpenter.sh/v1"
 
 
-def truncated(claim: OpenClaim) -> list[int]:
-    """Positions of the plans a claim may be launched as: the cheapest, ties by name, at most 600."""
-    return claim.state.market.order(claim.plans)[:MAX_INSTANCE_TYPES]
+class Launch:
+    """What a finished claim may be launched as (spec 2.11, 2.13).
+
+    Args:
+        claim: the claim; one that holds reservations is bought from those and nowhere else.
+        id_label: the label that carries a reservation's id.
+
+    Attributes:
+        requirements: its own, and those of the reservations it holds.
+        market: what can be bought under them.
+        names: at most 600 instance types, cheapest first, ties by name.
+        mask: the plans of these names.
+    """
+
+    __slots__ = ("market", "mask", "names", "requirements")
+
+    def __init__(self, claim: OpenClaim, id_label: str) -> None:
+        plans = claim.template.plans
+        self.requirements = claim.state.requirements
+        if claim.reserved:
+            reserved = one_of(labels.CAPACITY_TYPE, labels.CAPACITY_RESERVED)
+            self.requirements = self.requirements.replace(reserved).replace(Requirement(id_label, claim.reserved))
+        self.market = plans.market(self.requirements)
+        self.names = tuple(self.market.names(claim.plans)[:MAX_INSTANCE_TYPES])
+        self.mask = claim.plans & plans.named(self.names)
 
 
 class Renderer:
@@ -98,21 +120,18 @@ class _Written:
 
     def __init__(self, claim: OpenClaim, id_label: str) -> None:
         template, plans = claim.template, claim.template.plans
-        order = truncated(claim)
-        self.names = tuple(plans.names[position] for position in order)
-        price = claim.state.market.prices[order[0]] if order else NO_PRICE
+        launch = Launch(claim, id_label)
+        self.names = launch.names
+        price = launch.market.cheapest(launch.mask)
         self.price = 0 if price == NO_PRICE else price
-        requirements = claim.state.requirements.without(*sorted(SIMULATION_KEYS))
+        requirements = launch.requirements.without(*sorted(SIMULATION_KEYS))
         own = requirements.find(labels.INSTANCE_TYPE)
         requirements = requirements.replace(
             Requirement(
                 labels.INSTANCE_TYPE, frozenset(self.names), min_values=own.min_values if own is not None else None
             )
         )
-        requirements = _with_capacity_types(requirements, claim, order)
-        if claim.reserved:
-            requirements = requirements.replace(one_of(labels.CAPACITY_TYPE, labels.CAPACITY_RESERVED))
-            requirements = requirements.replace(Requirement(id_label, claim.reserved))
+        requirements = _with_capacity_types(requirements, launch)
         custom = _custom_labels(template, requirements, plans.well_known)
         for key, value in custom.items():
             item = requirements.get(key)
@@ -138,11 +157,8 @@ def pod_ref(pod: Pod) -> PodRef:
     return PodRef(meta.namespace, meta.name, meta.uid)
 
 
-def _with_capacity_types(requirements: Requirements, claim: OpenClaim, order: list[int]) -> Requirements:
-    mask = 0
-    for position in order:
-        mask |= 1 << position
-    kinds = {kind for kind, plans in claim.state.market.capacity_types.items() if kind and plans & mask}
+def _with_capacity_types(requirements: Requirements, launch: Launch) -> Requirements:
+    kinds = {kind for kind, plans in launch.market.capacity_types.items() if kind and plans & launch.mask}
     if not kinds:
         return requirements
     own = requirements.find(labels.CAPACITY_TYPE)

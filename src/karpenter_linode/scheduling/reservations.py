@@ -79,10 +79,8 @@ class Reservations:
                 name = self._id(offering)
                 if name and (hostname in self._holders.get(name, ()) or self._left.get(name, 0) > 0):
                     ids.add(name)
-        if self._strict and compatible and not ids:
-            return Held(refusal=WOULD_LOSE_ALL if held else NOT_RESERVABLE)
-        if self._strict and held and not ids:
-            return Held(refusal=WOULD_LOSE_ALL)
+        if self._strict and not ids and (compatible or held):
+            return Held(refusal=NOT_RESERVABLE if compatible else WOULD_LOSE_ALL)
         return Held(frozenset(ids))
 
     def hold(self, hostname: str, held: frozenset[str], ids: frozenset[str]) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from karpenter_linode.model.core import Container, ContainerStatus, Pod, ResourceList
-    from karpenter_linode.model.instance_type import InstanceType
+    from karpenter_linode.model.instance_type import InstanceType, Offering, Overhead
 
 Resources = dict[str, int]
 
@@ -96,21 +96,33 @@ def shortfalls(need: Mapping[str, int], room: Mapping[str, int]) -> tuple[tuple[
     return tuple((name, need.get(name, 0), room.get(name, 0)) for name in sorted(missing))
 
 
-def allocatable(instance_type: InstanceType) -> Resources:
+def allocatable(instance_type: InstanceType, offering: Offering | None = None) -> Resources:
     """What a plan leaves for pods, in nano-units (spec/karpenter-scheduling.md 5.3).
 
     Capacity less everything that is kept from pods, for the resources that the capacity names; huge pages are taken
     from memory.
+
+    Args:
+        instance_type: the plan.
+        offering: how it is bought, for what that changes of capacity and overhead.
     """
-    capacity, overhead = instance_type.capacity, instance_type.overhead
-    kept = total(
-        map(from_resource_list, (overhead.kube_reserved, overhead.system_reserved, overhead.eviction_threshold))
-    )
-    left = subtract(from_resource_list(capacity), kept)
-    pages = sum(amount.nano for name, amount in capacity.items() if name.startswith(HUGEPAGES_PREFIX))
+    capacity = from_resource_list(instance_type.capacity)
+    kept = _kept(instance_type.overhead)
+    if offering is not None:
+        capacity |= from_resource_list(offering.capacity_override)
+        if offering.overhead_override is not None:
+            kept |= _kept(offering.overhead_override)
+    left = subtract(capacity, kept)
+    pages = sum(amount for name, amount in capacity.items() if name.startswith(HUGEPAGES_PREFIX))
     if pages and MEMORY in left:
         left[MEMORY] = max(0, left[MEMORY] - pages)
     return left
+
+
+def _kept(overhead: Overhead) -> Resources:
+    return total(
+        map(from_resource_list, (overhead.kube_reserved, overhead.system_reserved, overhead.eviction_threshold))
+    )
 
 
 def pod_requests(pod: Pod) -> Resources:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from karpenter_linode.model.wording import few
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
     from karpenter_linode.scheduling.problem import Solution, Unplaced
-
-_SHOWN: Final = 5
 
 
 def non_pending_unplaced(solution: Solution, pending_uids: Container[str]) -> tuple[Unplaced, ...]:
@@ -27,6 +27,5 @@ def non_pending_errors(solution: Solution, pending_uids: Container[str]) -> str:
     left = non_pending_unplaced(solution, pending_uids)
     if not left:
         return "No Pod Scheduling Errors"
-    shown = " ".join(f"{item.pod.key} => {item.reason.message}" for item in left[:_SHOWN])
-    more = f" and {len(left) - _SHOWN} other(s)" if len(left) > _SHOWN else ""
-    return f"not all pods would schedule, {shown}{more}"
+    texts = [f"{item.pod.key} => {item.reason.message}" for item in left]
+    return f"not all pods would schedule, {few(texts, separator=' ')}"

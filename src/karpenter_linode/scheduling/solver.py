@@ -13,11 +13,10 @@ from karpenter_linode.model.reason import Reason
 from karpenter_linode.scheduling import min_values
 from karpenter_linode.scheduling.effective_zones import count_by_zone
 from karpenter_linode.scheduling.placement import Placer
-from karpenter_linode.scheduling.plans import bits
 from karpenter_linode.scheduling.pods import DRA_IGNORED
 from karpenter_linode.scheduling.problem import ClaimPlacement, ExistingPlacement, Solution, Unplaced
 from karpenter_linode.scheduling.refusals import Refusals
-from karpenter_linode.scheduling.render import Renderer, pod_ref, truncated
+from karpenter_linode.scheduling.render import Launch, Renderer, pod_ref
 from karpenter_linode.scheduling.shape import queue_order
 from karpenter_linode.scheduling.validation import validate
 from karpenter_linode.scheduling.world import World
@@ -181,7 +180,8 @@ class Simulation:
         wanted = claim.state.min_values
         if wanted is None or self._problem.options.min_values_policy == "BestEffort":
             return True
-        missing = wanted.shortfalls_in_order(claim.template.plans, truncated(claim))
+        launch = Launch(claim, self._problem.options.reservation_id_label)
+        missing = wanted.shortfalls(claim.template.plans, launch.mask)
         if not missing:
             return True
         text = (
@@ -221,8 +221,6 @@ class Simulation:
         if devices is None:
             return ()
         left = {
-            claim.name: frozenset(claim.template.plans.names[position] for position in bits(claim.plans))
-            for claim in self._world.open.claims
-            if claim.devices
+            claim.name: claim.template.plans.names_of(claim.plans) for claim in self._world.open.claims if claim.devices
         }
         return devices.placements(left)

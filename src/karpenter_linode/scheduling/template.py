@@ -156,6 +156,10 @@ class Template:
                 mask &= self.plans.of_capacity_up_to(name, left)
         return mask
 
+    def over_limits(self) -> int:
+        """Plans larger than what the limits leave."""
+        return self.plans.everything & ~self.within_limits()
+
     @property
     def nodes_left(self) -> int | None:
         """How many more nodes the pool may have beside those that exist, or None where that is not limited."""

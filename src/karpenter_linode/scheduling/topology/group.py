@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from karpenter_linode.model import labels
 from karpenter_linode.model.core import Toleration
+from karpenter_linode.model.wording import few
 from karpenter_linode.scheduling.topology.node_filter import EVERY_NODE, NodeFilter
 from karpenter_linode.scheduling.topology.selector import PodSelector
 
@@ -185,13 +186,10 @@ class TopologyGroup:
 
     def refusal(self, pod_domains: Requirement, node_domains: Requirement) -> str:
         """The contract text; it has no closing parenthesis upstream, and dashboards match on that."""
-        known = sorted(self.counts)
-        shown = ", ".join(f"{domain}: {self.counts[domain]}" for domain in known[:_SHOWN_DOMAINS])
-        if len(known) > _SHOWN_DOMAINS:
-            shown += f" and {len(known) - _SHOWN_DOMAINS} other(s)"
+        counts = [f"{domain}: {pods}" for domain, pods in sorted(self.counts.items())]
         return (
             f"unsatisfiable topology constraint for {self.kind}, key={self.topology_key} "
-            f"(counts = {shown}, podDomains = {pod_domains}, nodeDomains = {node_domains}"
+            f"(counts = {few(counts, _SHOWN_DOMAINS)}, podDomains = {pod_domains}, nodeDomains = {node_domains}"
         )
 
     def _build_options(self, *, counts_itself: bool, pod_domains: Requirement | None) -> Options:
