@@ -37,7 +37,7 @@ class ClaimController:
     def __init__(self, context: SimContext) -> None:
         self._context = context
         self._store = context.store
-        self._events = context.recorder("resource-claim-controller")
+        self._events = context.recorder("resource_claim")
         self._tries: dict[str, int] = {}
         self._queued: dict[str, None] = {}
         context.store.listen(Pod, self._pod_changed)
