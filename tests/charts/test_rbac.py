@@ -140,6 +140,21 @@ def test_nothing_is_allowed_that_it_does_not_do(checked: set[Right], granted: se
     assert granted - checked - readable == FOR_OWNER_REFERENCES
 
 
+SPREAD = "settings.schedulerConfig.podTopologySpread.defaultConstraints[0].maxSkew=1"
+BY_HAND = "controller.env[0].name=SCHEDULER_CONFIG,controller.env[0].value=x"
+
+
+@pytest.mark.parametrize("setting", [SPREAD, BY_HAND])
+def test_a_default_topology_spread_is_allowed_to_read_what_it_reads(
+    newest_helm: Helm, granted: set[Right], setting: str
+) -> None:
+    role = newest_helm.render(*TOKEN, "--set", setting)["ClusterRole", "karpenter-core"]
+    more = {right for rule in role["rules"] for right in rights_of(rule)} - granted
+    asked = set(permissions(with_devices=True, with_spread=True)) - set(permissions(with_devices=True))
+    wanted = {(item.group, item.resource, item.verb) for item in asked}
+    assert more == wanted | {(group, resource, "get") for group, resource, _ in wanted}
+
+
 def test_no_wildcards(granted: set[Right]) -> None:
     assert not any("*" in part for right in granted for part in right)
 

@@ -61,6 +61,17 @@ def test_dra_rules_are_there_whether_it_is_on_or_not(helm: Helm, enabled: str) -
     ]
 
 
+def test_a_default_topology_spread_comes_as_json_or_as_it_was_written(newest_helm: Helm) -> None:
+    where = "settings.schedulerConfig.podTopologySpread.defaultConstraints[0]"
+    as_map = f"{where}.maxSkew=2,{where}.topologyKey=a,{where}.whenUnsatisfiable=ScheduleAnyway"
+    text = "podTopologySpread: {defaultConstraints: []}"
+    for arguments, count in ((("--set", as_map), 1), (("--set-string", f"settings.schedulerConfig={text}"), 0)):
+        environment = {entry["name"]: entry.get("value", "") for entry in newest_helm.environment(*arguments)}
+        settings = read_settings({}, {"CLUSTER_NAME": "lab", **environment})
+        assert len(settings.options.default_spread) == count
+    assert "SCHEDULER_CONFIG" not in {entry["name"] for entry in newest_helm.environment()}
+
+
 def test_zero_and_false_are_answers(helm: Helm) -> None:
     environment = helm.environment("--set", "settings.vmMemoryOverheadPercent=0,linodeDebug=false")
     values = {entry["name"]: entry.get("value") for entry in environment}

@@ -42,6 +42,10 @@
   value: {{ $value | toString | quote }}
 {{- end }}
 {{- end }}
+{{- with $settings.schedulerConfig }}
+- name: SCHEDULER_CONFIG
+  value: {{ ternary . (toJson .) (kindIs "string" .) | quote }}
+{{- end }}
 {{- if include "karpenter.draEnabled" . }}
 {{- range .Values.controller.env }}
 {{- if eq .name "IGNORE_DRA_REQUESTS" }}
@@ -50,5 +54,13 @@
 {{- end }}
 - name: IGNORE_DRA_REQUESTS
   value: "false"
+{{- end }}
+{{- end }}
+
+{{/* Not empty where pods get a default topology spread: it asks for rights to read Services and workloads. */}}
+{{- define "karpenter.defaultSpread" -}}
+{{- if .Values.settings.schedulerConfig }}true{{ end }}
+{{- range .Values.controller.env }}
+{{- if and (eq .name "SCHEDULER_CONFIG") (or .value .valueFrom) }}true{{ end }}
 {{- end }}
 {{- end }}
