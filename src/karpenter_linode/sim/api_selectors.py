@@ -15,6 +15,8 @@ _CLAUSE: Final = re.compile(
     r"|(?P<key>[\w./-]+)(?:\s*(?P<op>==|=|!=)\s*(?P<value>[\w.-]*)|\s+(?P<set>in|notin)\s*\((?P<values>[^)]*)\))?)\s*"
 )
 
+_FALSE_WHEN_MISSING: Final = frozenset({"unschedulable", "hostNetwork"})
+
 
 def label_predicate(text: str) -> Callable[[dict[str, Any]], bool]:
     """A test on an object's labels.
@@ -66,4 +68,6 @@ def field_predicate(text: str) -> Callable[[dict[str, Any]], bool]:
 def _field(plain: Any, path: list[str]) -> str:
     for part in path:
         plain = plain.get(part) if isinstance(plain, dict) else None
+    if isinstance(plain, bool) or (plain is None and path[-1] in _FALSE_WHEN_MISSING):
+        return str(bool(plain)).lower()
     return "" if plain is None else str(plain)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from karpenter_linode.model.core import Namespace, Taint
+from karpenter_linode.model.core import Event, Namespace, Taint
 from karpenter_linode.model.linode import LinodeType, LKECluster, Region, RegionAvailability
+from karpenter_linode.model.timestamps import parse_rfc3339
 from karpenter_linode.ports import AlreadyExistsError, NotFoundError
 from karpenter_linode.sim.agenda import Agenda
 from karpenter_linode.sim.budgets import DisruptionController
@@ -35,10 +36,12 @@ from karpenter_linode.sim.resource_types import RESOURCE_TYPES, served_type, typ
 from karpenter_linode.sim.seeded import SeededRandom
 from karpenter_linode.sim.store import Store
 from karpenter_linode.sim.taint_eviction import TaintEviction
+from karpenter_linode.sim.watches import HISTORY
 from karpenter_linode.sim.workloads import DaemonSetController
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from datetime import datetime
 
     from karpenter_linode.ports import Clock
     from karpenter_linode.sim.linode.events import CloudEvent
@@ -72,12 +75,16 @@ class SimSettings(Struct, frozen=True):
         linode_delays: of the cloud.
         driver: of the DRA driver.
         default_runtime: how long pods run that do not say; None for ever.
+        keep: how much is kept of the journal, of calls and of changes to replay, the latest; None for all.
+        event_ttl: how long events are kept, as an API server does; None for ever.
     """
 
     delays: SimDelays = SimDelays()
     linode_delays: LinodeDelays = DEFAULT_DELAYS
     driver: DriverBehaviour = DriverBehaviour()
     default_runtime: timedelta | None = None
+    keep: int | None = None
+    event_ttl: timedelta | None = None
 
 
 DEFAULT_SETTINGS: Final = SimSettings()
@@ -103,6 +110,7 @@ class EmbeddedCluster:
         driver: the DRA driver.
         faults: latency and faults of the API server, for the clients that ``kube_api`` makes.
         metrics: metrics of the controller.
+        kubernetes_version: the release that API server and kubelets are of, like ``1.35``.
     """
 
     def __init__(
@@ -117,9 +125,11 @@ class EmbeddedCluster:
         delays = settings.delays
         self.clock = clock
         self.random = SeededRandom(seed)
-        self.journal = Journal(clock, clock.now())
+        self.kubernetes_version = account.cluster.k8s_version
+        self._keep, self._event_ttl = settings.keep, settings.event_ttl
+        self.journal = Journal(clock, clock.now(), settings.keep)
         self.agenda = Agenda(clock)
-        self.store = Store(clock, self.random)
+        self.store = Store(clock, self.random, history=min(HISTORY, settings.keep or HISTORY))
         self.metrics = MemoryMetrics()
         self._shape = machine_shape
         self.linode = LinodeWorld(
@@ -135,7 +145,7 @@ class EmbeddedCluster:
         self.faults = KubeFaults(
             self.random.child("api"), latency_seconds=delays.api_latency, watch_lag=delays.watch_lag
         )
-        self.context = SimContext(self.store, clock, self.random, delays, self.agenda, self.journal)
+        self.context = SimContext(self.store, clock, self.random, delays, self.agenda, self.journal, settings.keep)
         self._build(settings)
 
     def _build(self, settings: SimSettings) -> None:
@@ -159,6 +169,8 @@ class EmbeddedCluster:
             self._create_namespace(name)
         self.agenda.run(self.scheduler.run())
         self.agenda.run(self._send_bookmarks())
+        if self._event_ttl is not None:
+            self.agenda.run(self._expire_events(self._event_ttl))
 
     async def _send_bookmarks(self) -> None:
         """Tell all watches, now and then, how far the server has come, as it does for clients that allow it."""
@@ -166,6 +178,16 @@ class EmbeddedCluster:
             await self.clock.sleep(BOOKMARK_SECONDS)
             for kind in RESOURCE_TYPES:
                 self.store.history(kind).bookmark(int(self.store.resource_version))
+
+    async def _expire_events(self, ttl: timedelta) -> None:
+        """Drop events that nobody repeated for a while."""
+        kind = type_of(Event)
+        while True:
+            await self.clock.sleep(BOOKMARK_SECONDS)
+            oldest = self.clock.now() - ttl
+            for event in self.store.list(kind):
+                if _last_seen(event) < oldest:
+                    self.store.delete(kind, event.name, event.namespace)
 
     async def stop(self) -> None:
         """Stop everything. Raises the first error that a part of the world met."""
@@ -177,7 +199,7 @@ class EmbeddedCluster:
 
     def kube_api(self, user: str = "karpenter") -> SimKubeApi:
         """A client of the API server."""
-        return SimKubeApi(self.store, self.clock, user=user, faults=self.faults)
+        return SimKubeApi(self.store, self.clock, user=user, faults=self.faults, keep=self._keep)
 
     def logger(self, component: str = "karpenter") -> JournalLogger:
         """A logger that writes into the journal."""
@@ -265,6 +287,7 @@ class EmbeddedCluster:
             gpus=plan.gpus,
             labels=dict(event.labels),
             taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in event.taints),
+            kubelet_version=f"v{self.kubernetes_version}.0",
         )
 
     # Where things stand
@@ -273,3 +296,11 @@ class EmbeddedCluster:
     def pending(self) -> int:
         """Things that the control plane has set itself to do, housekeeping aside."""
         return self.agenda.pending
+
+
+def _last_seen(event: Stored) -> datetime:
+    """When an event was last reported; a client may have written one without saying."""
+    try:
+        return parse_rfc3339(str(event.plain.get("lastTimestamp") or event.metadata["creationTimestamp"]))
+    except ValueError:
+        return parse_rfc3339(event.metadata["creationTimestamp"])

@@ -23,6 +23,7 @@ class SimContext(Struct, frozen=True):
         delays: how long things take.
         agenda: things to do later.
         journal: the story.
+        keep: how much of what only memory bounds is kept, the latest; None for all.
     """
 
     store: Store
@@ -31,6 +32,7 @@ class SimContext(Struct, frozen=True):
     delays: SimDelays
     agenda: Agenda
     journal: Journal
+    keep: int | None = None
 
     def draw(self, delay: Range, what: str) -> float:
         """Seconds from a range, decided by the seed and by what waits: other draws do not shift it."""
@@ -38,4 +40,4 @@ class SimContext(Struct, frozen=True):
 
     def recorder(self, component: str) -> EventRecorder:
         """An event recorder for a component."""
-        return EventRecorder(self.store, self.clock, self.journal, self.random, component)
+        return EventRecorder(self.store, self.clock, self.journal, self.random, component, self.keep)

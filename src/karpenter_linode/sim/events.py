@@ -32,15 +32,25 @@ class EventRecorder:
         journal: tells them.
         random: draws names.
         component: who reports.
+        keep: how many events are known again when they are repeated, the latest; None for all.
     """
 
-    def __init__(self, store: Store, clock: Clock, journal: Journal, random: SeededRandom, component: str) -> None:
+    def __init__(  # noqa: PLR0913 - what an event is made of, and one bound
+        self,
+        store: Store,
+        clock: Clock,
+        journal: Journal,
+        random: SeededRandom,
+        component: str,
+        keep: int | None = None,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._journal = journal
         self._random = random.child(f"events/{component}")
         self._component = component
         self._names: dict[tuple[str, str, str], tuple[str, int]] = {}
+        self.keep = keep
 
     def record(self, obj: KubeObject, event_type: EventType, reason: str, message: str) -> None:
         """Report something about an object. Repetitions are counted, and told in the journal once."""
@@ -54,6 +64,7 @@ class EventRecorder:
             self._component, "event", subject_of(obj), message, level=event_type, fields={"reason": reason}
         )
         self._names[key] = (self._create(obj, event_type, reason, message, now), 1)
+        forget_oldest(self._names, self.keep)
 
     def _create(self, obj: KubeObject, event_type: EventType, reason: str, message: str, now: str) -> str:
         while True:
@@ -97,6 +108,12 @@ class EventRecorder:
         }
 
 
+def forget_oldest(kept: dict[Any, Any], limit: int | None) -> None:
+    """Drop what was put in first, as long as there is more than the limit."""
+    while limit is not None and len(kept) > limit:
+        del kept[next(iter(kept))]
+
+
 class JournalEvents:
     """``ports.EventSink``: drops what was said before, and records the rest.
 
@@ -126,5 +143,7 @@ class JournalEvents:
         before = self._said.get(key)
         if before is not None and (now - before).total_seconds() < dedupe_seconds:
             return
+        self._said.pop(key, None)
         self._said[key] = now
+        forget_oldest(self._said, self._recorder.keep)
         self._recorder.record(obj, event_type, reason, message)

@@ -12,6 +12,8 @@ from karpenter_linode.model import codec
 from karpenter_linode.model.meta import KubeObject
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from karpenter_linode.ports import Clock
 
 EntryKind = Literal["log", "event", "step", "fault"]
@@ -61,12 +63,19 @@ class Journal:
     Args:
         clock: dates them.
         start: time zero of offsets.
+        keep: how many entries are kept at least, the latest; None for all.
     """
 
-    def __init__(self, clock: Clock, start: datetime) -> None:
+    def __init__(self, clock: Clock, start: datetime, keep: int | None = None) -> None:
         self._clock = clock
+        self._listeners: list[Callable[[Entry], None]] = []
         self.start = start
         self.entries: list[Entry] = []
+        self._keep = keep
+
+    def listen(self, listener: Callable[[Entry], None]) -> None:
+        """Call back at once on every entry."""
+        self._listeners.append(listener)
 
     def add(  # an entry's columns
         self,
@@ -81,6 +90,10 @@ class Journal:
         """Write an entry, dated now."""
         entry = Entry(self._clock.now(), component, kind, subject, message, level, codec.to_plain(fields or {}))
         self.entries.append(entry)
+        if self._keep is not None and len(self.entries) > 2 * self._keep:
+            del self.entries[: self._keep]
+        for listener in self._listeners:
+            listener(entry)
 
     def step(self, component: str, subject: KubeObject | str, message: str, **fields: Any) -> None:
         """Write what a part of the world did to an object."""

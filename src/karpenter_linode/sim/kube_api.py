@@ -33,16 +33,24 @@ class SimKubeApi:
         clock: time passes here for every call and watch event.
         user: who calls; part of the call log.
         faults: what goes wrong, and how long a call takes.
+        keep: how many calls are remembered at least, the latest; None for all.
     """
 
     def __init__(
-        self, store: Store, clock: Clock, *, user: str = "karpenter", faults: KubeFaults | None = None
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        user: str = "karpenter",
+        faults: KubeFaults | None = None,
+        keep: int | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._user = user
         self.faults = faults or KubeFaults()
         self.calls: list[ApiCall] = []
+        self._keep = keep
 
     async def get(self, kind: type[T], name: str, namespace: str = "") -> T:
         """One object. Raises NotFoundError."""
@@ -132,6 +140,8 @@ class SimKubeApi:
         """Note the call, let its latency pass, and fail if a fault says so before anything has happened."""
         call = ApiCall(self._user, verb, kind.group, kind.plural, subresource, namespace, name)
         self.calls.append(call)
+        if self._keep is not None and len(self.calls) > 2 * self._keep:
+            del self.calls[: self._keep]
         await self._clock.sleep(self.faults.latency(call))
         error = self.faults.before(call)
         if error is not None:

@@ -18,17 +18,20 @@ from karpenter_linode.model.timestamps import rfc3339
 from karpenter_linode.ports import NotFoundError
 from karpenter_linode.sim.agenda import Appointment
 from karpenter_linode.sim.deletion import TERMINAL
+from karpenter_linode.sim.events import forget_oldest
 from karpenter_linode.sim.resource_types import type_of
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from karpenter_linode.model.core import Container
     from karpenter_linode.sim.context import SimContext
     from karpenter_linode.sim.nodes import NodeLifecycle
     from karpenter_linode.sim.watches import Change
 
 RUNTIME_ANNOTATION: Final = "simulate.karpenter-linode/runtime"
 _POD: Final = type_of(Pod)
+_KILLED: Final = 137
 
 
 class _Running(Struct):
@@ -166,6 +169,7 @@ class Kubelet:
         if pod.spec.restart_policy == "Always":
             self._context.journal.step("user", pod, "Pod deleted, its work is done")
             self._done[uid] = None
+            forget_oldest(self._done, self._context.keep)
             self._context.store.delete(_POD, name, namespace, uid=uid)
         else:
             self._set_status(pod, "Succeeded", ready=False, reason="PodCompleted")
@@ -221,9 +225,34 @@ class Kubelet:
                 {**condition, "reason": reason} if reason and not holds else {**condition, "reason": None}
             )
         status["conditions"] = conditions
+        status["containerStatuses"] = [_container_status(container, phase, now) for container in pod.spec.containers]
         stored = self._context.store.patch(
             _POD, pod.name, {"status": status}, namespace=pod.namespace, subresource="status", patch_kind="strategic"
         )
         if phase != pod.status.phase:
             self._context.journal.step("kubelet", pod, f"Pod is {phase}", node=pod.spec.node_name)
         return stored.decode(Pod)
+
+
+def _container_status(container: Container, phase: str, now: str) -> dict[str, Any]:
+    """A container of a pod that has just come into that phase."""
+    running = phase == "Running"
+    state: dict[str, Any]
+    match phase:
+        case "Running":
+            state = {"running": {"startedAt": now}}
+        case "Succeeded":
+            state = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": now}}
+        case "Failed":
+            state = {"terminated": {"exitCode": _KILLED, "reason": "Error", "finishedAt": now}}
+        case _:
+            state = {"waiting": {"reason": "ContainerCreating"}}
+    return {
+        "name": container.name,
+        "image": container.image,
+        "imageID": "",
+        "ready": running,
+        "started": running,
+        "restartCount": 0,
+        "state": state,
+    }

@@ -62,6 +62,7 @@ class Machine(Struct, frozen=True):
         gpus: physical GPUs.
         labels: every label that LKE and the cloud controller will set, those of the pool included.
         taints: taints of the LKE pool.
+        kubelet_version: as the kubelet reports it.
     """
 
     node_name: str
@@ -75,6 +76,7 @@ class Machine(Struct, frozen=True):
     gpus: int = 0
     labels: dict[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
+    kubelet_version: str = ""
 
 
 class NodeLifecycle:
@@ -161,7 +163,11 @@ class NodeLifecycle:
                 "capacity": codec.to_plain(machine.capacity),
                 "allocatable": codec.to_plain(machine.allocatable),
                 "conditions": self._conditions(ready=False),
-                "nodeInfo": {"architecture": "amd64", "operatingSystem": "linux"},
+                "nodeInfo": {
+                    "architecture": "amd64",
+                    "operatingSystem": "linux",
+                    **({"kubeletVersion": machine.kubelet_version} if machine.kubelet_version else {}),
+                },
             },
         }
 

@@ -31,6 +31,7 @@ MERGE_KEYS: Final = {
 PRIMITIVE_SETS: Final = frozenset({"finalizers"})
 _DELETE_FROM: Final = "$deleteFromPrimitiveList/"
 _ORDER: Final = "$setElementOrder/"
+_INDEX_DIGITS: Final = 9
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -116,6 +117,10 @@ def json_patch(target: Any, operations: Sequence[Any]) -> Any:
 
 
 def _parts(path: str) -> list[str]:
+    if path and not path.startswith("/"):
+        raise InvalidError(
+            f"the server rejected our request: {path!r} is no JSON pointer: it does not begin with a slash"
+        )
     return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
 
 
@@ -123,10 +128,21 @@ def _missing(path: str) -> InvalidError:
     return InvalidError(f"the server rejected our request: no value at {path}")
 
 
+def _is_index(part: str) -> bool:
+    return part.isascii() and part.isdigit() and len(part) <= _INDEX_DIGITS
+
+
+def _is_place(part: str, length: int, *, insert: bool) -> bool:
+    """Whether a list of that length has the place, or gets it when something is inserted there."""
+    if part == "-":
+        return insert
+    return _is_index(part) and int(part) <= length - (not insert)
+
+
 def _child(value: Any, part: str, path: str) -> Any:
     if isinstance(value, dict) and part in value:
         return value[part]
-    if isinstance(value, list) and part.isdigit() and int(part) < len(value):
+    if isinstance(value, list) and _is_index(part) and int(part) < len(value):
         return value[int(part)]
     raise _missing(path)
 
@@ -147,7 +163,7 @@ def _put(value: Any, parts: list[str], new: Any, *, insert: bool, path: str) -> 
         if not insert and head not in value:
             raise _missing(path)
         return {**value, head: new}
-    if isinstance(value, list) and (head == "-" or (head.isdigit() and int(head) <= len(value) - (not insert))):
+    if isinstance(value, list) and _is_place(head, len(value), insert=insert):
         index = len(value) if head == "-" else int(head)
         return [*value[:index], new, *value[index + (not insert) :]]
     raise _missing(path)

@@ -126,8 +126,12 @@ class Store:
 
     # Writing
 
-    def create(self, plain: Mapping[str, Any]) -> Stored:
+    def create(self, plain: Mapping[str, Any], *, dry_run: bool = False) -> Stored:
         """Store a new object: defaults filled in, status dropped where status is a subresource.
+
+        Args:
+            plain: the object.
+            dry_run: check and answer, but keep nothing.
 
         Raises:
             NotFoundError: unknown kind, or no such namespace.
@@ -155,7 +159,7 @@ class Store:
         new = {key: value for key, value in plain.items() if key != "status" or not kind.status or kind.keeps_status}
         new = fill_defaults(kind, {**new, "metadata": metadata}, self.priority_of)
         check_create(kind, new)
-        return self._put(kind, new, "ADDED")
+        return self._put(kind, new, "ADDED", dry_run=dry_run)
 
     def patch(
         self,
@@ -185,8 +189,13 @@ class Store:
             new = merge_patch(current.plain, patch)
         return self._update(kind, current, new, subresource)
 
-    def replace(self, plain: Mapping[str, Any], *, subresource: str = "") -> Stored:
+    def replace(self, plain: Mapping[str, Any], *, subresource: str = "", dry_run: bool = False) -> Stored:
         """Put an object in place of the stored one; a resourceVersion in it is an optimistic lock.
+
+        Args:
+            plain: the object.
+            subresource: the part that is written; the main one by default.
+            dry_run: check and answer, but keep nothing.
 
         Raises:
             NotFoundError, ConflictError, InvalidError: as for ``patch``.
@@ -195,7 +204,7 @@ class Store:
         metadata = plain.get("metadata") or {}
         namespace = (metadata.get("namespace") or "default") if kind.namespaced else ""
         current = self.get(kind, str(metadata.get("name", "")), namespace)
-        return self._update(kind, current, dict(plain), subresource)
+        return self._update(kind, current, dict(plain), subresource, dry_run=dry_run)
 
     def delete(
         self,
@@ -255,7 +264,9 @@ class Store:
     def _table(self, kind: ResourceType) -> _Table:
         return self._tables[kind.api_version, kind.kind]
 
-    def _update(self, kind: ResourceType, current: Stored, new: dict[str, Any], subresource: str) -> Stored:
+    def _update(
+        self, kind: ResourceType, current: Stored, new: dict[str, Any], subresource: str, *, dry_run: bool = False
+    ) -> Stored:
         self._check_locks(kind, current, new.get("metadata") or {})
         if subresource == "status":
             new = {**current.plain, "status": new.get("status") or {}}
@@ -268,9 +279,9 @@ class Store:
         if new == current.plain:
             return current
         check_update(kind, current.plain, new, subresource)
-        if deletion.is_complete(new):
+        if deletion.is_complete(new) and not dry_run:
             return self._remove(kind, current, new)
-        return self._put(kind, new, "MODIFIED")
+        return self._put(kind, new, "MODIFIED", dry_run=dry_run)
 
     def _check_locks(self, kind: ResourceType, current: Stored, metadata: Mapping[str, Any]) -> None:
         version = metadata.get("resourceVersion")
@@ -286,12 +297,15 @@ class Store:
                 f"UID in precondition: {uid}, UID in object meta: {current.uid}"
             )
 
-    def _put(self, kind: ResourceType, plain: dict[str, Any], change: ChangeType) -> Stored:
+    def _put(self, kind: ResourceType, plain: dict[str, Any], change: ChangeType, *, dry_run: bool = False) -> Stored:
         table, stored = self._table(kind), self._numbered(plain)
         _check_shape(kind, stored)
+        if dry_run:
+            return stored
         self._version += 1
+        before = table.objects.get((stored.namespace, stored.name))
         table.objects[stored.namespace, stored.name] = stored
-        self._tell(table, change, stored)
+        self._tell(table, change, stored, before)
         return stored
 
     def _remove(self, kind: ResourceType, current: Stored, last: dict[str, Any]) -> Stored:
@@ -299,16 +313,16 @@ class Store:
         del table.objects[current.namespace, current.name]
         stored = self._numbered(last)
         self._version += 1
-        self._tell(table, "DELETED", stored)
+        self._tell(table, "DELETED", stored, current)
         return stored
 
     def _numbered(self, plain: dict[str, Any]) -> Stored:
         """The object with the number of the write that is under way."""
         return Stored({**plain, "metadata": {**plain["metadata"], "resourceVersion": str(self._version + 1)}})
 
-    def _tell(self, table: _Table, change_type: ChangeType, stored: Stored) -> None:
+    def _tell(self, table: _Table, change_type: ChangeType, stored: Stored, before: Stored | None) -> None:
         """Hand out a change. What listeners write meanwhile is handed out after it, so that all hear in one order."""
-        change = Change(change_type, stored, self._version, self._clock.now())
+        change = Change(change_type, stored, self._version, self._clock.now(), before)
         table.history.add(change)
         self._untold.append((table, change))
         if self._telling:

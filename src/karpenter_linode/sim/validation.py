@@ -35,6 +35,21 @@ _MUTABLE_POD_FIELDS: Final = frozenset(
 )
 
 
+class RefusedError(InvalidError):
+    """The server's validation refuses an object.
+
+    Args:
+        kind: its type.
+        name: its name, empty where it has none.
+        problems: what is wrong, each as ``field.path: what``.
+    """
+
+    def __init__(self, kind: ResourceType, name: str, problems: list[str]) -> None:
+        text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+        super().__init__(f'{f"{kind.kind}.{kind.group}" if kind.group else kind.kind} "{name}" is invalid: {text}')
+        self.kind, self.name, self.problems = kind, name, tuple(problems)
+
+
 def check_create(kind: ResourceType, new: Plain) -> None:
     """Raise InvalidError when a new object breaks a rule."""
     name = new["metadata"].get("name", "")
@@ -164,6 +179,4 @@ def _pod_change_problems(before: Plain, after: Plain) -> list[str]:
 
 def _refuse(kind: ResourceType, new: Plain, problems: list[str]) -> None:
     if problems:
-        name = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
-        text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-        raise InvalidError(f'{name} "{new["metadata"].get("name", "")}" is invalid: {text}')
+        raise RefusedError(kind, str(new["metadata"].get("name", "")), problems)

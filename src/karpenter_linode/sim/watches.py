@@ -27,36 +27,60 @@ def _no_lag() -> float:
 
 
 class Change(Struct, frozen=True):
-    """One change, with the object's state after it (before it for ``DELETED``). A bookmark has no object."""
+    """One change, with the object's state after it (before it for ``DELETED``). A bookmark has no object.
+
+    ``before`` is the object's state before it; nothing was there before an ``ADDED``.
+    """
 
     type: ChangeType
     stored: Stored | None
     version: int
     at: datetime
+    before: Stored | None = None
 
 
 class Watch:
-    """One client's stream. It ends when it is closed: a server does that at will, and clients watch again."""
+    """One client's stream. It ends when it is closed: a server does that at will, and clients watch again.
 
-    def __init__(self, clock: Clock, backlog: list[Change], lag: Callable[[], float]) -> None:
+    Args:
+        clock: tells how old a change is.
+        backlog: changes to deliver first.
+        lag: seconds after which a change is delivered.
+        limit: changes that may wait; a client that falls further behind loses its stream. None for any number.
+    """
+
+    def __init__(self, clock: Clock, backlog: list[Change], lag: Callable[[], float], limit: int | None = None) -> None:
         self._clock = clock
+        self._limit = limit
         self._pending = deque(backlog)
         self._lag = lag
         self._wake: asyncio.Future[None] | None = None
+        self._closing: Callable[[], object] | None = None
         self.closed = False
         self.silent = False
 
     def push(self, change: Change) -> None:
         """Deliver a change, unless the stream is closed or silently dead."""
-        if not self.closed and not self.silent:
-            self._pending.append(change)
-            self._rouse()
+        if self.closed or self.silent:
+            return
+        if self._limit is not None and len(self._pending) >= self._limit:
+            self.close()
+            return
+        self._pending.append(change)
+        self._rouse()
 
     def close(self) -> None:
         """End the stream; what is pending is lost, as with a broken connection."""
         self.closed = True
         self._pending.clear()
         self._rouse()
+        closing, self._closing = self._closing, None
+        if closing is not None:
+            closing()
+
+    def when_closed(self, action: Callable[[], object]) -> None:
+        """Call back once, when the stream ends."""
+        self._closing = action
 
     def _rouse(self) -> None:
         if self._wake is not None and not self._wake.done():
@@ -91,8 +115,13 @@ class History:
         self._changes.append(change)
         if len(self._changes) > self._limit:
             self._compacted = self._changes.popleft().version
-        for watch in self._watches:
+        for watch in tuple(self._watches):  # one that is too slow is closed and leaves
             watch.push(change)
+
+    @property
+    def compacted(self) -> int:
+        """The version before which changes are forgotten."""
+        return self._compacted
 
     def compact(self) -> None:
         """Forget every change so far: older watches cannot be resumed."""
@@ -100,15 +129,20 @@ class History:
             self._compacted = self._changes[-1].version
         self._changes.clear()
 
-    def watch(self, version: int, lag: Callable[[], float] = _no_lag) -> Watch:
+    def watch(self, version: int, lag: Callable[[], float] = _no_lag, *, limit: int | None = None) -> Watch:
         """A stream of the changes after a version, each delivered ``lag()`` seconds after it happened.
+
+        Args:
+            version: where the client stands.
+            lag: asked for each change.
+            limit: changes that may wait for the client.
 
         Raises:
             GoneError: changes after that version have been compacted away.
         """
         if version < self._compacted:
             raise GoneError(f"too old resource version: {version} ({self._compacted})")
-        watch = Watch(self._clock, [change for change in self._changes if change.version > version], lag)
+        watch = Watch(self._clock, [change for change in self._changes if change.version > version], lag, limit)
         self._watches.append(watch)
         return watch
 
@@ -120,12 +154,12 @@ class History:
 
     def bookmark(self, version: int) -> None:
         """Tell every watch how far the server has come."""
-        for watch in self._watches:
+        for watch in tuple(self._watches):
             watch.push(Change("BOOKMARK", None, version, self._clock.now()))
 
     def drop_watches(self) -> None:
         """Break every connection."""
-        for watch in self._watches:
+        for watch in tuple(self._watches):
             watch.close()
         self._watches.clear()
 

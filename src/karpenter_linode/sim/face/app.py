@@ -1,0 +1,271 @@
+"""The ASGI application: who may come in, which part answers, and how errors leave."""
+
+from __future__ import annotations
+
+import hmac
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
+
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from karpenter_linode.model import codec
+from karpenter_linode.ports import KubeError
+from karpenter_linode.sim.face import discovery, openapi, reads
+from karpenter_linode.sim.face.admission import Warnings
+from karpenter_linode.sim.face.deletes import Deleter
+from karpenter_linode.sim.face.errors import RETRY_SECONDS, RequestError, bad_request, status_of, success
+from karpenter_linode.sim.face.requests import MAX_BODY, ApiRequest, parse_json, parse_path
+from karpenter_linode.sim.face.reviews import review
+from karpenter_linode.sim.face.streams import Streams
+from karpenter_linode.sim.face.subresources import NO_LOGS, Subresources
+from karpenter_linode.sim.face.writes import Writer
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from karpenter_linode.ports import Clock
+    from karpenter_linode.sim.store import Store
+    from karpenter_linode.sim.stored import Stored
+
+Plain = dict[str, Any]
+
+_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+_HEALTH: Final = frozenset({"/healthz", "/livez", "/readyz"})
+_TOO_MANY: Final = 429
+_MAX_WARNINGS: Final = 20
+_MAX_WARNING: Final = 256
+
+
+class Face:
+    """The API server as HTTP clients see it.
+
+    Args:
+        store: what it serves.
+        clock: the world's time.
+        version: the Kubernetes release that it names, like ``1.35``.
+        secret: the first part of every path; whoever does not know it is not let in.
+        hosts: values of the Host header that are let in: a web page that points its own name at this machine is not.
+        speed: the world's seconds in one of the clients'.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, *, version: str, secret: str, hosts: frozenset[str], speed: float = 1.0
+    ) -> None:
+        self._store, self._clock, self._version = store, clock, version
+        self._secret, self._hosts = secret, hosts
+        self._writer, self._deleter = Writer(store, clock), Deleter(store)
+        self._subresources = Subresources(store, self._writer)
+        self.streams = Streams(store, clock, speed)
+
+    def app(self) -> Starlette:
+        """The application."""
+        return Starlette(routes=[Route("/{path:path}", self._answer, methods=list(_METHODS))])
+
+    async def _answer(self, request: Request) -> Response:
+        """Answer, with a Status where that fails."""
+        try:
+            path = self._let_in(request)
+            body = await _body(request)
+            return self._dispatch(request, path, body)
+        except KubeError as error:
+            return _failed(error)
+
+    def _let_in(self, request: Request) -> str:
+        """The path behind the secret, still percent-encoded.
+
+        Raises:
+            RequestError: not for this server (403), or without the secret (401).
+        """
+        if request.headers.get("host", "").lower() not in self._hosts or "origin" in request.headers:
+            raise RequestError(403, "forbidden: this server answers programs on its own machine, not web pages")
+        raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+        secret, _, path = raw.partition(b"?")[0].removeprefix(b"/").partition(b"/")
+        if not hmac.compare_digest(secret, self._secret.encode()):
+            raise RequestError(401, "Unauthorized: the path must begin with the secret of the kubeconfig")
+        return "/" + path.decode("ascii", "replace")
+
+    def _dispatch(self, request: Request, path: str, body: bytes) -> Response:
+        if path in _HEALTH and request.method in ("GET", "HEAD"):
+            return PlainTextResponse("ok")
+        known = self._document(request, path)
+        if known is not None:
+            if request.method not in ("GET", "HEAD"):
+                raise _not_allowed(request.method)
+            content, kind = known
+            return _json(content, content_type=kind)
+        api_version, _, plural = path.removeprefix("/apis/").rpartition("/")
+        reviewed = dict(discovery.REVIEWS.get(api_version, ())).get(plural)
+        if reviewed:
+            if request.method != "POST":
+                raise _not_allowed(request.method)
+            return _json(review(reviewed, parse_json(body)), 201)
+        return self._resource(_understood(request, path, body))
+
+    def _document(self, request: Request, path: str) -> tuple[Plain, str] | None:
+        """What is served beside resources: version, discovery, OpenAPI."""
+        parts = path.strip("/").split("/")
+        content: Plain | None = None
+        match parts:
+            case ["version"]:
+                content = self._version_info()
+            case ["api" | "apis"] if discovery.AGGREGATED.replace(" ", "") in _accepted(request):
+                return discovery.aggregated(core=parts == ["api"]), discovery.AGGREGATED
+            case ["api"]:
+                content = discovery.core_versions()
+            case ["apis"]:
+                content = discovery.groups()
+            case ["api", version]:
+                content = discovery.resource_list(version)
+            case ["apis", name]:
+                content = discovery.group(name)
+            case ["apis", name, version]:
+                content = discovery.resource_list(f"{name}/{version}")
+            case ["openapi", "v3"]:
+                content = openapi.index()
+            case ["openapi", "v3", "api", version]:
+                content = openapi.document(version)
+            case ["openapi", "v3", "apis", name, version]:
+                content = openapi.document(f"{name}/{version}")
+        return None if content is None else (content, "application/json")
+
+    def _version_info(self) -> Plain:
+        major, _, minor = self._version.partition(".")
+        return {
+            "major": major,
+            "minor": minor,
+            "gitVersion": f"v{self._version}.0",
+            "gitTreeState": "clean",
+            "platform": "linux/amd64",
+        }
+
+    def _resource(self, request: ApiRequest) -> Response:
+        target = request.target
+        if target.subresource in ("scale", "eviction", "binding", "log"):
+            return self._subresource(request)
+        match request.method:
+            case "GET" | "HEAD":
+                return self._read(request)
+            case "POST" if not target.name:
+                warnings = Warnings()
+                return self._written(request, self._writer.create(request, warnings), 201, warnings)
+            case "PUT" if target.name:
+                warnings = Warnings()
+                return self._written(request, self._writer.update(request, warnings), 200, warnings)
+            case "PATCH" if target.name:
+                warnings = Warnings()
+                stored, made = self._writer.patch(request, warnings)
+                return self._written(request, stored, 201 if made else 200, warnings)
+            case "DELETE" if not target.subresource:
+                return self._delete(request)
+            case _:
+                raise _not_allowed(request.method)
+
+    def _read(self, request: ApiRequest) -> Response:
+        if request.flag("watch"):
+            kind, lines = self.streams.watch(request)
+            return StreamingResponse(lines, media_type=kind)
+        now, form = self._clock.now(), reads.wanted_format(request)
+        content = (
+            reads.get(self._store, request, now) if request.target.name else reads.list_(self._store, request, now)
+        )
+        return _json(content, content_type=form.content_type)
+
+    def _written(self, request: ApiRequest, stored: Stored, code: int, warnings: Warnings) -> Response:
+        form = reads.wanted_format(request)
+        content = reads.shaped(request.target.type, stored, form, self._clock.now())
+        return _json(content, code, warnings, form.content_type)
+
+    def _delete(self, request: ApiRequest) -> Response:
+        kind, target = request.target.type, request.target
+        if not target.name:
+            items = [stored.plain for stored in self._deleter.delete_many(request)]
+            content = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": {}, "items": items}
+            return _json(content)
+        stored, gone = self._deleter.delete(request)
+        if gone and kind.kind != "Pod":
+            return _json(success(group=kind.group, resource=kind.plural, name=stored.name, uid=stored.uid))
+        return self._written(request, stored, 200, Warnings())
+
+    def _subresource(self, request: ApiRequest) -> Response:
+        warnings = Warnings()
+        match request.target.subresource, request.method:
+            case "scale", "GET" | "HEAD":
+                return _json(self._subresources.read_scale(request))
+            case "scale", "PUT" | "PATCH":
+                return _json(self._subresources.write_scale(request, warnings), 200, warnings)
+            case "eviction", "POST":
+                self._subresources.evict(request)
+            case "binding", "POST":
+                self._subresources.bind(request)
+            case "log", "GET":
+                self._store.get(request.target.type, request.target.name, request.target.namespace)
+                raise bad_request(NO_LOGS)
+            case _:
+                raise _not_allowed(request.method)
+        return _json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
+
+
+def _understood(request: Request, path: str, body: bytes) -> ApiRequest:
+    query: dict[str, str] = {}
+    try:
+        pairs = parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=100)
+    except ValueError:
+        raise bad_request("the query has more than 100 parameters") from None
+    for name, value in pairs:
+        query.setdefault(name, value)
+    headers = request.headers
+    content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return ApiRequest(
+        request.method,
+        parse_path(path),
+        query,
+        content_type,
+        headers.get("accept", ""),
+        headers.get("user-agent", ""),
+        body,
+    )
+
+
+async def _body(request: Request) -> bytes:
+    """The body.
+
+    Raises:
+        RequestError: larger than the server takes (413).
+    """
+    chunks, size = [], 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > MAX_BODY:
+            raise RequestError(413, f"the body is larger than {MAX_BODY} bytes")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _accepted(request: Request) -> list[str]:
+    return [item.replace(" ", "") for item in request.headers.get("accept", "").split(",")]
+
+
+def _not_allowed(method: str) -> RequestError:
+    return RequestError(405, f"the server does not allow this method on the requested resource: {method}")
+
+
+def _json(
+    content: Any, code: int = 200, warnings: Warnings | None = None, content_type: str = "application/json"
+) -> Response:
+    response = Response(codec.encode(content), code, media_type=content_type)
+    for text in (warnings or ())[:_MAX_WARNINGS]:
+        shown = (
+            text[:_MAX_WARNING].encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"')
+        )
+        printable = "".join(char if char.isprintable() else "?" for char in shown)
+        response.headers.append("Warning", f'299 - "{printable}"')
+    return response
+
+
+def _failed(error: KubeError) -> Response:
+    response = Response(codec.encode(status_of(error)), error.status, media_type="application/json")
+    if error.status == _TOO_MANY:
+        response.headers["Retry-After"] = str(RETRY_SECONDS)
+    return response
