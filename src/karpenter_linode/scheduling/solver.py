@@ -6,7 +6,6 @@ Pure and deterministic; bounded by ``SchedulingOptions.scheduling_steps`` (spec/
 from __future__ import annotations
 
 from collections import deque
-from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.model.reason import Reason
@@ -15,6 +14,7 @@ from karpenter_linode.scheduling.effective_zones import count_by_zone
 from karpenter_linode.scheduling.placement import Placer
 from karpenter_linode.scheduling.pods import DRA_IGNORED
 from karpenter_linode.scheduling.problem import ClaimPlacement, ExistingPlacement, Solution, Unplaced
+from karpenter_linode.scheduling.queue import OUT_OF_STEPS, OUT_OF_TIME, Queue
 from karpenter_linode.scheduling.refusals import Refusals
 from karpenter_linode.scheduling.render import Launch, Renderer, pod_ref
 from karpenter_linode.scheduling.shape import queue_order
@@ -22,17 +22,18 @@ from karpenter_linode.scheduling.validation import validate
 from karpenter_linode.scheduling.world import World
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from karpenter_linode.model.core import Pod
     from karpenter_linode.scheduling.open_claims import OpenClaim
     from karpenter_linode.scheduling.plan_tables import PlanTables
     from karpenter_linode.scheduling.problem import Problem
     from karpenter_linode.scheduling.shape import Shape
 
-OUT_OF_STEPS: Final = "out-of-steps"
 DRA_IGNORED_CODE: Final = "dra-ignored"
 IGNORED: Final = "ignored"
 NODE_LIMIT: Final = "node-limit"
-_LONGEST_RUN: Final = 512
+UNREACHED: Final = frozenset({OUT_OF_STEPS, OUT_OF_TIME})
 
 
 def solve(problem: Problem, tables: PlanTables | None = None) -> Solution:
@@ -50,37 +51,64 @@ def solve(problem: Problem, tables: PlanTables | None = None) -> Solution:
 
 
 class Simulation:
-    """One problem being solved, for callers who also want to know how it stood before the first pod was placed.
+    """One problem being solved, for callers who cannot wait for the whole of it, or want to know how it stood before.
 
     Args:
         problem: everything that the decision may depend on.
         tables: as for ``solve``.
+
+    Attributes:
+        solution: the answer, once ``turns`` has come to its end.
     """
 
     def __init__(self, problem: Problem, tables: PlanTables | None = None) -> None:
         self._problem = problem
         self._world = World(problem, tables)
-        self._placer = Placer(self._world)
         self._unplaced: list[Unplaced] = []
-        self._placements = 0
-        self._queue = self._admitted()
+        self._pods = self._admitted()
+        self._queue = Queue(self._world.shapes, Placer(self._world), self._pods)
+        self.solution = Solution()
+
+    @property
+    def waiting(self) -> int:
+        """How many pods wait for an attempt."""
+        return len(self._queue)
 
     def pending_by_zone(self) -> dict[str, int]:
-        """How many pending pods can go to which zone (spec 2.17). To be asked before ``run``."""
-        return count_by_zone(self._world, (shape for pod, shape in self._queue if pod.status.phase == "Pending"))
+        """How many pending pods can go to which zone (spec 2.17). To be asked before anything is placed."""
+        return count_by_zone(self._world, (shape for pod, shape in self._pods if pod.status.phase == "Pending"))
 
     def run(self) -> Solution:
         """Place the pods; once."""
-        left = self._place_all(self._queue)
+        deque(self.turns(), maxlen=0)
+        return self.solution
+
+    def cut(self) -> None:
+        """Place no further pod. What was placed stands; pods that were not reached say so (spec 2.6)."""
+        self._queue.cut()
+
+    def turns(self) -> Iterator[None]:
+        """Place the pods, once, in small parts: between two of them the caller may do something else, or ``cut``.
+
+        However it is interrupted, the answer is the same. ``solution`` holds it at the end.
+        """
+        yield from self._queue.turns()
         refusals = Refusals(self._world)
-        for pod, first, last, outcome in left:
-            reason = refusals.explain(pod, first, last) if outcome != OUT_OF_STEPS else self._out_of_steps(pod)
-            self._unplaced.append(Unplaced(pod_ref(pod), reason))
+        for left in self._queue.left():
+            if left.outcome in UNREACHED:
+                reason = self._unreached(left.pod, left.outcome)
+            else:
+                reason = refusals.explain(left.pod, left.first, left.last)
+            self._unplaced.append(Unplaced(pod_ref(left.pod), reason))
+            yield
         kept = [claim for claim in self._world.open.claims if self._launchable(claim)]
         self._note_node_limits(kept)
-        renderer = Renderer(self._world)
-        return Solution(
-            new_node_claims=tuple(renderer.planned(claim) for claim in kept),
+        renderer, planned = Renderer(self._world), []
+        for claim in kept:
+            planned.append(renderer.planned(claim))
+            yield
+        self.solution = Solution(
+            new_node_claims=tuple(planned),
             existing=self._existing(),
             unplaced=tuple(sorted(self._unplaced, key=lambda item: item.pod)),
             claims=self._claims(),
@@ -111,69 +139,12 @@ class Simulation:
             world.topology.learn(shape)
         return admitted
 
-    def _place_all(self, admitted: list[tuple[Pod, Shape]]) -> list[tuple[Pod, Shape, Shape, str]]:
-        """Go round until a whole round places nothing; what is left comes with its first and last form and outcome."""
-        queue = deque(range(len(admitted)))
-        last_length: dict[int, int] = {}
-        outcomes: dict[int, tuple[Shape, str]] = {}
-        while queue:
-            if last_length.get(queue[0]) == len(queue):
-                break
-            index = queue.popleft()
-            pod, shape = admitted[index]
-            if self._placer.steps_left <= 0:
-                queue.appendleft(index)
-                for unreached in queue:
-                    outcomes[unreached] = (admitted[unreached][1], OUT_OF_STEPS)
-                break
-            last, outcome = self._attempt(pod, shape)
-            if outcome == "placed":
-                self._placements += 1
-                outcomes.pop(index, None)
-                if last is shape:
-                    self._place_equals(shape, admitted, queue, outcomes)
-                continue
-            outcomes[index] = (last, outcome)
-            queue.append(index)
-            last_length[index] = len(queue)
-        return [(*admitted[index], *outcomes[index]) for index in sorted(outcomes)]
-
-    def _place_equals(
-        self,
-        shape: Shape,
-        admitted: list[tuple[Pod, Shape]],
-        queue: deque[int],
-        outcomes: dict[int, tuple[Shape, str]],
-    ) -> None:
-        """Place the pods at the head of the queue that are equal to the one just placed, many at a time."""
-        while queue and admitted[queue[0]][1] is shape and self._placer.may_repeat(shape):
-            run = list(takewhile(lambda index: admitted[index][1] is shape, islice(queue, _LONGEST_RUN)))
-            placed = self._placer.place_more([admitted[index][0] for index in run], shape)
-            for _ in range(placed):
-                outcomes.pop(queue.popleft(), None)
-            self._placements += placed
-            if placed < len(run):
-                return
-
-    def _attempt(self, pod: Pod, shape: Shape) -> tuple[Shape, str]:
-        """Try a pod as it is, then with one preference less at a time; preferences come back at the next attempt."""
-        first = shape
-        if not shape.dra and shape.failed_at == self._placements:
-            return shape.failed_as or shape, "refused"  # nothing was placed since an equal pod failed
-        while True:
-            outcome = self._placer.place(pod, shape)
-            if outcome != "refused":
-                return shape, outcome
-            relaxed = self._world.shapes.relax(shape)
-            if relaxed is None:
-                first.failed_at, first.failed_as = self._placements, shape
-                return shape, outcome
-            shape = relaxed
-
-    def _out_of_steps(self, pod: Pod) -> Reason:
-        steps = self._problem.options.scheduling_steps
-        text = f"not reached: the simulation ended after {steps} steps; the pod is tried again in the next one"
-        return Reason(OUT_OF_STEPS, text, subject=f"Pod {pod.key}", facts=(("steps", str(steps)),))
+    def _unreached(self, pod: Pod, code: str) -> Reason:
+        steps = str(self._problem.options.scheduling_steps)
+        ended = f"after {steps} steps" if code == OUT_OF_STEPS else "by its time limit"
+        text = f"not reached: the simulation was ended {ended}; the pod is tried again in the next one"
+        facts = (("steps", steps),) if code == OUT_OF_STEPS else ()
+        return Reason(code, text, subject=f"Pod {pod.key}", facts=facts)
 
     def _launchable(self, claim: OpenClaim) -> bool:
         """Whether truncation leaves what minValues asks for; if not, the claim's pods are unplaced."""
