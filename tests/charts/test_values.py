@@ -10,7 +10,8 @@ import pytest
 import yaml
 from rendering import CHARTS, TOKEN, Helm, HelmError
 
-from karpenter_linode.operator.flags import FLAGS, read_settings
+from karpenter_linode.operator.flag_table import FLAGS
+from karpenter_linode.operator.flags import read_settings
 
 pytestmark = pytest.mark.charts
 

@@ -15,7 +15,7 @@ import yaml
 from starlette.routing import Route
 
 from karpenter_linode.cli.main import COMMANDS, PROGRAM, cli, run
-from karpenter_linode.operator.flags import FLAGS
+from karpenter_linode.operator.flag_table import FLAGS
 from karpenter_linode.operator.options import Options
 from karpenter_linode.operator.outcome import (
     BillLine,

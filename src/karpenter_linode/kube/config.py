@@ -1,7 +1,8 @@
 """How to reach the cluster: kubeconfig files, or the service account of a pod.
 
 lightkube reads the entries and sets up TLS. Around it: ``KUBECONFIG`` before the service account as every other client
-has it, several files merged, credential plug-ins of ``client.authentication.k8s.io/v1`` (docs/decisions/0008).
+has it, several files merged, ``tls-server-name``, ``proxy-url``, credential plug-ins of
+``client.authentication.k8s.io/v1`` and their certificates (docs/decisions/0008).
 """
 
 from __future__ import annotations
@@ -9,26 +10,29 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import httpx2
 import yaml
 from lightkube.config.client_adapter import user_auth, verify_cluster
 from lightkube.config.kubeconfig import KubeConfig
-from lightkube.config.models import User
+from lightkube.config.models import Cluster, User
 from lightkube.core.exceptions import ConfigError
-from msgspec import MsgspecError
+from msgspec import MsgspecError, convert, field
 
 from karpenter_linode.kube.credentials import ExecAuth, ExecPlugin
 from karpenter_linode.kube.errors import ConnectionConfigError
 from karpenter_linode.kube.streaming import StreamsApart, StreamTransport
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from lightkube.config.kubeconfig import SingleConfig
 
 SERVICE_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _DEFAULT_FILE: Final = "~/.kube/config"
+_PROXIES: Final = ("http", "https", "socks5")
 _SECTIONS: Final = ("clusters", "contexts", "users")
 _FILES: Final = {
     "cluster": ("certificate-authority",),
@@ -39,22 +43,36 @@ _TIMEOUT: Final = httpx2.Timeout(60.0, connect=10.0)
 _LIMITS: Final = httpx2.Limits(max_connections=200, max_keepalive_connections=50, keepalive_expiry=60.0)
 
 
-def load_config(kubeconfig: str = "", environ: Mapping[str, str] = os.environ) -> SingleConfig:
+class ClusterEntry(Cluster, omit_defaults=True):
+    """A cluster of a kubeconfig, with what lightkube leaves out.
+
+    Args:
+        tls_server_name: the name that the server's certificate is checked against, where it isn't that of its address.
+        proxy_url: an ``http``, ``https`` or ``socks5`` proxy on the way to the server.
+    """
+
+    tls_server_name: str | None = field(name="tls-server-name", default=None)
+    proxy_url: str | None = field(name="proxy-url", default=None)
+
+
+def load_config(kubeconfig: str = "", environ: Mapping[str, str] = os.environ, *, context: str = "") -> SingleConfig:
     """Find the cluster: the given file, else ``KUBECONFIG``, else the pod's service account, else ``~/.kube/config``.
 
     Args:
         kubeconfig: a file, or several joined with ``:``; their entries are merged, the first one wins.
         environ: environment variables.
+        context: of the kubeconfig; its current one where empty. With it the service account is not looked at.
 
     Raises:
         ConnectionConfigError: nothing is configured, or what is configured cannot be used.
     """
     files = kubeconfig or environ.get("KUBECONFIG", "")
     try:
-        if not files and environ.get("KUBERNETES_SERVICE_HOST") and Path(SERVICE_ACCOUNT, "token").is_file():
+        in_cluster = not files and not context and environ.get("KUBERNETES_SERVICE_HOST")
+        if in_cluster and Path(SERVICE_ACCOUNT, "token").is_file():
             config = KubeConfig.from_service_account(SERVICE_ACCOUNT).get()
         else:
-            config = _from_files([name for name in (files or _DEFAULT_FILE).split(os.pathsep) if name])
+            config = _from_files([name for name in (files or _DEFAULT_FILE).split(os.pathsep) if name], context)
     except ConfigError as error:
         raise ConnectionConfigError(str(error)) from None
     if config is None:
@@ -80,11 +98,9 @@ def connect(
     """
     try:
         user = config.user or User()
-        context = verify_cluster(config.cluster, user, config.abs_file, trust_env=False)
-        transport: httpx2.AsyncBaseTransport = StreamsApart(
-            httpx2.AsyncHTTPTransport(verify=context, limits=_LIMITS, trust_env=False), StreamTransport(context)
-        )
-        auth = _auth(user)
+        ssl_context = verify_cluster(config.cluster, user, config.abs_file, trust_env=False)
+        transport = _transport(config.cluster, ssl_context)
+        auth = _auth(user, ssl_context)
     except (ConfigError, OSError, ValueError) as error:
         raise ConnectionConfigError(f"context {config.context_name}: {error}") from None
     return httpx2.AsyncClient(
@@ -98,14 +114,48 @@ def connect(
     )
 
 
-def _auth(user: User) -> httpx2.Auth | None:
+class NamedServer(httpx2.AsyncBaseTransport):
+    """Checks the server's certificate against another name than that of its address.
+
+    Args:
+        inner: the network.
+        name: the name.
+    """
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport, name: str) -> None:
+        self._inner, self._name = inner, name
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request."""
+        request.extensions = {**request.extensions, "sni_hostname": self._name}
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._inner.aclose()
+
+
+def _transport(cluster: Cluster, context: ssl.SSLContext) -> httpx2.AsyncBaseTransport:
+    proxy = cluster.proxy_url if isinstance(cluster, ClusterEntry) and cluster.proxy_url else None
+    calls: httpx2.AsyncBaseTransport = httpx2.AsyncHTTPTransport(
+        verify=context, limits=_LIMITS, trust_env=False, proxy=proxy
+    )
+    # Streams find no way through a proxy by themselves.
+    transport = calls if proxy else StreamsApart(calls, StreamTransport(context))
+    if isinstance(cluster, ClusterEntry) and cluster.tls_server_name:
+        return NamedServer(transport, cluster.tls_server_name)
+    return transport
+
+
+def _auth(user: User, context: ssl.SSLContext) -> httpx2.Auth | None:
     if user.exec is None or user.token or user.token_file:
         return user_auth(user)
     environment = {item.name: item.value for item in user.exec.env or ()}
-    return ExecAuth(ExecPlugin(user.exec.apiVersion, user.exec.command, tuple(user.exec.args or ()), environment))
+    plugin = ExecPlugin(user.exec.apiVersion, user.exec.command, tuple(user.exec.args or ()), environment)
+    return ExecAuth(plugin, context)
 
 
-def _from_files(names: Sequence[str]) -> SingleConfig | None:
+def _from_files(names: Sequence[str], context: str) -> SingleConfig | None:
     documents = [document for name in names if (document := _read(Path(name).expanduser())) is not None]
     if not documents:
         raise ConnectionConfigError(
@@ -113,9 +163,22 @@ def _from_files(names: Sequence[str]) -> SingleConfig | None:
             "set KUBECONFIG or --kubeconfig"
         )
     try:
-        return KubeConfig.from_dict(_merge(documents)).get()
+        merged = _merge(documents)
+        config = KubeConfig.from_dict(merged).get(context or None)
+        return config and config._replace(cluster=_entry(merged, config.context.cluster))
     except (KeyError, TypeError, MsgspecError) as error:
         raise ConnectionConfigError(f"kubeconfig {', '.join(names)}: cannot be used: {error}") from None
+
+
+def _entry(merged: dict[str, Any], name: str) -> ClusterEntry:
+    (raw,) = [item["cluster"] for item in merged["clusters"] if item["name"] == name][:1]
+    entry = convert(raw, ClusterEntry)
+    scheme = urlsplit(entry.proxy_url or "").scheme
+    if entry.proxy_url and scheme not in _PROXIES:
+        raise ConnectionConfigError(
+            f"cluster {name}: proxy-url {entry.proxy_url!r}: expected one of {', '.join(_PROXIES)}"
+        )
+    return entry
 
 
 def _read(path: Path) -> dict[str, Any] | None:

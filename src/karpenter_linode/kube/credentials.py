@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ from msgspec import Struct, field
 from karpenter_linode.kube.errors import ConnectionConfigError
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncGenerator
 
 _VERSIONS: Final = frozenset({"client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"})
@@ -34,6 +36,8 @@ class ExecPlugin(Struct, frozen=True):
 
 class _CredentialStatus(Struct, rename="camel"):
     token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
     expiration_timestamp: datetime | None = None
 
 
@@ -44,40 +48,58 @@ class _Credential(Struct):
 class ExecAuth(httpx2.Auth):
     """Adds the plug-in's token to requests, and asks for a new one when it expires or is refused.
 
+    A plug-in may give a client certificate instead, or as well; connections that are made from then on show it.
+
     Args:
         plugin: what to run.
+        context: where a client certificate goes; without it one is refused.
 
     Raises:
         ConnectionConfigError: an API version that is not supported; while running: the plug-in failed.
     """
 
-    def __init__(self, plugin: ExecPlugin) -> None:
+    def __init__(self, plugin: ExecPlugin, context: ssl.SSLContext | None = None) -> None:
         if plugin.api_version not in _VERSIONS:
             raise ConnectionConfigError(
                 f"credential plug-in {plugin.command}: apiVersion {plugin.api_version!r} is not supported, "
                 f"expected one of {', '.join(sorted(_VERSIONS))}"
             )
-        self._plugin = plugin
+        self._plugin, self._context = plugin, context
+        self._asked = False
         self._lock = asyncio.Lock()
         self._token = ""
         self._expires: datetime | None = None
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """httpx2's hook around each request."""
-        token = await self._current("")
-        request.headers["Authorization"] = f"Bearer {token}"
+        token = await self._current(None)
+        _carry(request, token)
         response = yield request
         if response.status_code == _UNAUTHORIZED:
-            request.headers["Authorization"] = f"Bearer {await self._current(token)}"
+            _carry(request, await self._current(token))
             yield request
 
-    async def _current(self, refused: str) -> str:
+    async def _current(self, refused: str | None) -> str:
         async with self._lock:
             expired = self._expires is not None and datetime.now(UTC) >= self._expires - _EARLY
-            if not self._token or expired or self._token == refused:
+            if not self._asked or expired or self._token == refused:
                 status = await self._run()
-                self._token, self._expires = status.token, status.expiration_timestamp
+                self._use_certificate(status)
+                self._token, self._expires, self._asked = status.token, status.expiration_timestamp, True
             return self._token
+
+    def _use_certificate(self, status: _CredentialStatus) -> None:
+        if not status.client_certificate_data:
+            return
+        if self._context is None:
+            raise self._failed("printed a client certificate, which has no use here")
+        with tempfile.NamedTemporaryFile("w") as file:  # readable by us alone
+            file.write(f"{status.client_certificate_data}\n{status.client_key_data}\n")
+            file.flush()
+            try:
+                self._context.load_cert_chain(file.name)
+            except (OSError, ValueError) as error:
+                raise self._failed(f"printed a client certificate that cannot be used: {error}") from None
 
     async def _run(self) -> _CredentialStatus:
         info = {"apiVersion": self._plugin.api_version, "kind": "ExecCredential", "spec": {"interactive": False}}
@@ -113,9 +135,14 @@ class ExecAuth(httpx2.Auth):
             status = msgspec.json.decode(output, type=_Credential).status
         except msgspec.MsgspecError as error:
             raise self._failed(f"printed no ExecCredential: {error}") from None
-        if not status.token:
-            raise self._failed("printed no token; client certificates of plug-ins are not supported")
+        if not status.token and not (status.client_certificate_data and status.client_key_data):
+            raise self._failed("printed no token, and no client certificate with its key")
         return status
 
     def _failed(self, what: str) -> ConnectionConfigError:
         return ConnectionConfigError(f"credential plug-in {self._plugin.command} {what}")
+
+
+def _carry(request: httpx2.Request, token: str) -> None:
+    if token:
+        request.headers["Authorization"] = f"Bearer {token}"

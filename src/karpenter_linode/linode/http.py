@@ -101,13 +101,19 @@ class ApiCall(Struct, frozen=True):
 
 
 class CallRecord(Struct, frozen=True):
-    """One HTTP request that was sent, for metrics; ``status`` 0 means no answer."""
+    """One HTTP request that was sent, for metrics; ``status`` 0 means no answer.
+
+    Args:
+        rate_limit_remaining: requests that are left, if the answer said so.
+        scopes: what the token may do (``X-OAuth-Scopes``), if the answer said so.
+    """
 
     method: str
     route: str
     status: int
     seconds: float
     rate_limit_remaining: int | None = None
+    scopes: str | None = None
 
 
 class LinodeHttp:
@@ -176,11 +182,12 @@ class LinodeHttp:
 
     async def _once(self, call: ApiCall) -> bytes:
         started = self._clock.now()
-        status, remaining = 0, None
+        status, remaining, scopes = 0, None, None
         try:
             async with asyncio.timeout(self._options.timeout_seconds):
                 response = await self._http.send(self._request(call))
             status, remaining = response.status_code, _integer(response.headers.get("X-RateLimit-Remaining"))
+            scopes = response.headers.get("X-OAuth-Scopes")
         except TimeoutError as error:
             message = f"no answer within {self._options.timeout_seconds:g} s"
             raise LinodeTransportError(call.route, message) from error
@@ -191,7 +198,7 @@ class LinodeHttp:
             raise LinodeTransportError(call.route, cause, outcome_unknown=unknown) from error
         finally:
             seconds = (self._clock.now() - started).total_seconds()
-            self._on_call(CallRecord(call.method, call.template, status, seconds, remaining))
+            self._on_call(CallRecord(call.method, call.template, status, seconds, remaining, scopes))
         if status >= _BAD:
             raise _error(call.route, response)
         return response.content

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 from karpenter_linode.kube.cluster_info import served_resources, server_version
 from karpenter_linode.kube.errors import UnreachableError
 from karpenter_linode.linode.discovery import discover_cluster
+from karpenter_linode.linode.errors import LinodeUnauthorizedError
 from karpenter_linode.operator.permission_watch import missing_permissions
 from karpenter_linode.operator.permissions import permissions
+from karpenter_linode.operator.token_scopes import NEEDED
 from karpenter_linode.ports import CloudError, KubeError
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from karpenter_linode.linode.client import LinodeClient
     from karpenter_linode.linode.discovery import Cluster
     from karpenter_linode.operator.flags import ControllerSettings
+    from karpenter_linode.operator.token_scopes import GrantedScopes
     from karpenter_linode.ports import Clock, Logger
 
 _KARPENTER: Final = ("karpenter.sh/v1", ("nodepools", "nodepools/status", "nodeclaims", "nodeclaims/status"))
@@ -107,19 +110,38 @@ async def check_permissions(
     return wanted
 
 
-async def check_linode(client: LinodeClient, settings: ControllerSettings, logger: Logger) -> Cluster:
-    """The token works, and there is exactly one LKE cluster of the name.
+async def check_linode(
+    client: LinodeClient, granted: GrantedScopes, settings: ControllerSettings, logger: Logger
+) -> Cluster:
+    """The token works and may do what we do, and there is exactly one LKE cluster of the name.
+
+    Args:
+        client: the Linode API.
+        granted: told by the client what the token may do.
+        settings: settings.
+        logger: told of the result.
 
     Raises:
-        CheckError: not so.
+        CheckError: not so. A token that may read and not write, or buy and not delete, is refused before it does harm.
     """
     logger.info("initializing in LKE mode")
+    scopes = " and ".join(NEEDED)
     try:
         cluster = await discover_cluster(client, settings.cluster_name, settings.cluster_region)
         await client.list_pools(cluster.id)
         await client.list_instances({"label": "karpenter-check"})
+    except LinodeUnauthorizedError as error:
+        raise CheckError(f"{error}; LINODE_TOKEN needs the scopes {scopes}") from None
     except CloudError as error:
-        raise CheckError(f"{error}; LINODE_TOKEN needs the scopes lke:read_write and linodes:read_write") from None
+        raise CheckError(str(error)) from None
+    missing = granted.missing()
+    if missing:
+        raise CheckError(
+            f"LINODE_TOKEN has the scopes {granted.text!r} and lacks {', '.join(missing)}; "
+            f"make a token with the scopes {scopes}"
+        )
+    told = "the API does not tell" if granted.text is None else granted.text
+    logger.info("check passed: Linode token", scopes=told)
     logger.info(
         "discovered LKE cluster region", cluster=cluster.label, id=cluster.id, region=cluster.region, tier=cluster.tier
     )

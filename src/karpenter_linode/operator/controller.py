@@ -25,6 +25,7 @@ from karpenter_linode.operator.metrics import PrometheusMetrics
 from karpenter_linode.operator.permission_watch import PermissionWatch
 from karpenter_linode.operator.scrape import Scrape
 from karpenter_linode.operator.system import SystemClock, SystemRandom
+from karpenter_linode.operator.token_scopes import GrantedScopes
 from karpenter_linode.operator.work import DRAIN_SECONDS, Tools, Work
 
 if TYPE_CHECKING:
@@ -140,10 +141,12 @@ class ControllerProcess:
 
     async def _live(self, own: KubeHttp, http: KubeHttp, gate: WriteGate, elector: LeaderElector | None) -> int:
         """Check, lead, work. Ends with the lease, or by being cancelled."""
+        granted = GrantedScopes()
         linode = connect_linode(
             self._environ,
             gate,
             self._tools.metrics,
+            granted,
             clock=self._tools.clock,
             random=self._tools.random,
             logger=self._logger,
@@ -155,7 +158,7 @@ class ControllerProcess:
             await check_api_server(own, self._tools.clock, self._logger)
             await check_kinds(own, with_devices=not self._settings.options.ignore_dra_requests, logger=self._logger)
             wanted = await check_permissions(own, self._settings, self._namespace(), self._logger)
-            cluster = await check_linode(linode, self._settings, self._logger)
+            cluster = await check_linode(linode, granted, self._settings, self._logger)
             self._checked = True
             self._permissions = PermissionWatch(own, wanted, self._tools.clock, self._logger)
             asking = asyncio.create_task(self._permissions.run(), name="permissions")

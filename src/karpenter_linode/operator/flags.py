@@ -1,13 +1,11 @@
-"""Flags of the controller, their environment variables and defaults.
+"""Settings of the controller process, from its command line and its environment.
 
-Sources: spec/karpenter-lifecycle.md 6.1 and spec/linode-provider.md 2.1. A flag wins over the environment, which wins
-over the default; a variable that cannot be read counts as unset, as upstream has it, and is told of in the log.
+A flag wins over the environment, which wins over the default; a variable that cannot be read counts as unset, as
+upstream has it, and is told of in the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -15,25 +13,16 @@ from msgspec import Struct
 
 from karpenter_linode.linode.instance_types import InstanceTypeOptions
 from karpenter_linode.linode.provider_options import ProviderOptions
-from karpenter_linode.model.duration import DurationError, parse_duration
+from karpenter_linode.operator.flag_table import FLAGS, GATES, LKE_CREATE_DEADLINE, VARIABLES, boolean
 from karpenter_linode.operator.options import Options
 from karpenter_linode.operator.scheduler_config import SchedulerConfigError, parse_scheduler_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import timedelta
 
-_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+    from karpenter_linode.operator.flag_table import Flag
+
 _LOG_LEVELS: Final = ("", "debug", "info", "error")
-_GATES: Final = {
-    "NodeRepair": False,
-    "ReservedCapacity": True,
-    "SpotToSpotConsolidation": False,
-    "NodeOverlay": False,
-    "StaticCapacity": False,
-    "CapacityBuffer": False,
-}
 # Objects worked on at a time, with one core and with sixty (spec/karpenter-lifecycle.md 0.4).
 _WORKERS: Final = (10, 1000)
 _LAUNCH_WORKERS: Final = (1000, 5000)
@@ -43,102 +32,6 @@ _MANY_CORES: Final = 60
 
 class FlagError(Exception):
     """Settings that cannot be used. The message joins all of them, in upstream's words."""
-
-
-class Flag(Struct, frozen=True):
-    """A setting.
-
-    Args:
-        name: of the flag, without dashes; the environment variable is the same in upper case with underscores.
-        default: as text.
-        parse: from text; raises ValueError.
-        help: what it is for.
-        env: the variable, where its name differs.
-        boolean: a bare flag means true.
-        used: False for settings that are accepted for the sake of existing manifests and change nothing here.
-    """
-
-    name: str
-    default: str
-    parse: Callable[[str], Any]
-    help: str
-    env: str = ""
-    boolean: bool = False
-    used: bool = True
-
-    @property
-    def variable(self) -> str:
-        """The environment variable."""
-        return self.env or self.name.upper().replace("-", "_")
-
-
-def _boolean(text: str) -> bool:
-    if text in _TRUE or text in _FALSE:
-        return text in _TRUE
-    raise ValueError(f"invalid boolean value {text!r}")
-
-
-def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 65535:  # noqa: PLR2004 - ports end there
-        raise ValueError(f"port {number} is not between 0 and 65535")
-    return number
-
-
-def _duration(text: str) -> timedelta:
-    try:
-        return parse_duration(text)
-    except DurationError as error:
-        raise ValueError(str(error)) from None
-
-
-FLAGS: Final[tuple[Flag, ...]] = (
-    Flag("cluster-name", "", str, "Label of the LKE cluster to serve. Required."),
-    Flag("cluster-region", "", str, "Region to build nodes in, instead of the LKE cluster's own."),
-    Flag("cluster-endpoint", "", str, "Checked and not used: LKE nodes know their API server.", used=False),
-    Flag("mode", "lke", str, "How nodes are built. Only lke is supported.", "KARPENTER_MODE"),
-    Flag("ignore-dra-requests", "true", _boolean, "Refuse pods with ResourceClaims.", boolean=True),
-    Flag("batch-max-duration", "10s", _duration, "A batch of pending pods never stays open longer."),
-    Flag("batch-idle-duration", "1s", _duration, "A batch of pending pods closes after this much quiet."),
-    Flag("preference-policy", "Respect", str, "Respect or Ignore the preferences of pods."),
-    Flag("min-values-policy", "Strict", str, "Strict, or BestEffort: whether minValues may be missed."),
-    Flag("feature-gates", "", str, "Gates as A=true,B=false."),
-    Flag("scheduler-config", "", str, "Topology spread of pods that declare none, as YAML or JSON."),
-    Flag("vm-memory-overhead-percent", "0.075", Fraction, "Share of a plan's memory that the machine itself takes."),
-    Flag("lke-create-deadline", "10s", _duration, "How long one attempt to create a node waits for its instance."),
-    Flag("lke-tag-verification-timeout", "4s", _duration, "How long a written tag may stay invisible."),
-    Flag("lke-retry-delay", "2s", _duration, "Pause between two looks at a growing pool."),
-    Flag("disable-dry-run", "false", _boolean, "Nothing is created to try it out here.", boolean=True, used=False),
-    Flag("metrics-port", "8080", _port, "Port of /metrics."),
-    Flag("health-probe-port", "8081", _port, "Port of /healthz and /readyz."),
-    Flag("kube-client-qps", "200", float, "Calls to the API server per second."),
-    Flag("kube-client-burst", "300", int, "Calls to the API server at once."),
-    Flag("disable-leader-election", "false", _boolean, "Run without a lease; then run one replica.", boolean=True),
-    Flag("leader-election-name", "karpenter-leader-election", str, "Name of the lease."),
-    Flag("leader-election-namespace", "", str, "Namespace of the lease; our own by default."),
-    Flag(
-        "disable-controller-warmup",
-        "true",
-        _boolean,
-        "Start to mirror the cluster only once this process leads.",
-        boolean=True,
-    ),
-    Flag("log-level", "info", str, "debug, info or error."),
-    Flag("log-output-paths", "stdout", str, "Where log lines go: stdout, stderr or files, joined with commas."),
-    Flag("log-error-output-paths", "stderr", str, "Where the logger's own errors go.", used=False),
-    Flag("cpu-requests", "1000", int, "Millicores of this process; decides how many objects are worked on at a time."),
-    Flag("memory-limit", "-1", int, "Bytes.", used=False),
-    Flag("karpenter-service", "", str, "Name of an old webhook's service.", used=False),
-    Flag("enable-profiling", "false", _boolean, "Profiles of a Go program.", boolean=True, used=False),
-    Flag(
-        "disable-cluster-state-observability",
-        "false",
-        _boolean,
-        "No metrics of pods, nodes, NodePools and conditions, and no events of conditions.",
-        boolean=True,
-    ),
-)
-"""Every setting, in the order of ``--help``."""
 
 
 class ControllerSettings(Struct, frozen=True):
@@ -167,6 +60,7 @@ class ControllerSettings(Struct, frozen=True):
     observability: bool
     log_level: str
     log_output_paths: str
+    log_error_output_paths: str
     notes: tuple[str, ...] = ()
 
 
@@ -187,7 +81,12 @@ def read_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -
         raise FlagError("validating options, " + "; ".join(problems))
     gates = _gates(values["feature-gates"])
     notes += [
-        f"feature gate {name} is not supported" for name, on in gates.items() if on and name != "ReservedCapacity"
+        f"feature gate {name} is not available in this program and stays off"
+        for name, on in gates.items()
+        if on and not GATES[name]
+    ]
+    notes += [
+        f"{item.name} has no effect: {item.help}" for item in VARIABLES if not item.used and environ.get(item.name)
     ]
     return ControllerSettings(
         options=_options(values, gates),
@@ -205,6 +104,7 @@ def read_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -
         observability=not values["disable-cluster-state-observability"],
         log_level=values["log-level"],
         log_output_paths=values["log-output-paths"],
+        log_error_output_paths=values["log-error-output-paths"],
         notes=tuple(notes),
     )
 
@@ -224,7 +124,7 @@ def _value(flag: Flag, given: str | None, environ: Mapping[str, str], notes: lis
             notes.append(f"{flag.variable}={text!r} cannot be read and counts as unset: {error}")
             text, value = flag.default, flag.parse(flag.default)
     if not flag.used and text != flag.default:
-        notes.append(f"--{flag.name} ({flag.variable}) has no effect")
+        notes.append(f"--{flag.name} ({flag.variable}) has no effect: {flag.help}")
     return value
 
 
@@ -267,13 +167,13 @@ def _provider_problems(values: Mapping[str, Any]) -> list[str]:
 
 
 def _gates(text: str) -> dict[str, bool]:
-    gates = dict(_GATES)
+    gates = dict(GATES)
     for part in filter(None, (item.strip() for item in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise ValueError(f"missing bool value for {name}")
         if name in gates:
-            gates[name] = _boolean(value)
+            gates[name] = boolean(value)
     return gates
 
 
@@ -304,8 +204,9 @@ def _provider(values: Mapping[str, Any]) -> ProviderOptions:
     return ProviderOptions(
         ignore_dra_requests=values["ignore-dra-requests"],
         instance_types=InstanceTypeOptions(vm_memory_overhead=values["vm-memory-overhead-percent"]),
-        create_deadline=values["lke-create-deadline"].total_seconds() or 10.0,
+        create_deadline=(values["lke-create-deadline"] or LKE_CREATE_DEADLINE).total_seconds(),
         poll_interval=pause,
         poll_cap=max(pause, defaults.poll_cap),
-        tag_verification_timeout=values["lke-tag-verification-timeout"].total_seconds() or 4.0,
+        tag_verification_timeout=values["lke-tag-verification-timeout"].total_seconds()
+        or defaults.tag_verification_timeout,
     )

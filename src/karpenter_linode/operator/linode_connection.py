@@ -11,6 +11,7 @@ from karpenter_linode.linode.client import LinodeClient
 from karpenter_linode.linode.http import ClientOptions
 from karpenter_linode.operator.checks import CheckError
 from karpenter_linode.operator.gate import GatedTransport
+from karpenter_linode.operator.linode_dump import DumpingTransport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,16 +19,19 @@ if TYPE_CHECKING:
     from karpenter_linode.linode.http import CallRecord
     from karpenter_linode.operator.gate import WriteGate
     from karpenter_linode.operator.metrics import PrometheusMetrics
+    from karpenter_linode.operator.token_scopes import GrantedScopes
     from karpenter_linode.ports import Clock, Logger, Random
 
 _DEFAULT_URL: Final = "https://api.linode.com"
 _DEFAULT_SECONDS: Final = 10
+_TRUE: Final = frozenset({"1", "t", "true"})
 
 
 def connect_linode(
     environ: Mapping[str, str],
     gate: WriteGate,
     metrics: PrometheusMetrics,
+    granted: GrantedScopes,
     *,
     clock: Clock,
     random: Random,
@@ -35,6 +39,16 @@ def connect_linode(
     version: str,
 ) -> LinodeClient:
     """A client for ``LINODE_URL`` with ``LINODE_TOKEN``.
+
+    Args:
+        environ: environment variables.
+        gate: every write passes it.
+        metrics: where calls are counted.
+        granted: told what the token may do.
+        clock: pauses.
+        random: jitter.
+        logger: told of settings that cannot be used, and of every call where ``LINODE_DEBUG`` is on.
+        version: of this program.
 
     Raises:
         CheckError: no token, or a CA file that cannot be read.
@@ -46,6 +60,8 @@ def connect_linode(
         metrics.observe("karpenter_linode_api_request_duration_seconds", labels, call.seconds)
         if call.rate_limit_remaining is not None:
             metrics.set_gauge("karpenter_linode_api_ratelimit_remaining", labels, call.rate_limit_remaining)
+        if call.scopes is not None:
+            granted.text = call.scopes
 
     token = environ.get("LINODE_TOKEN", "").strip()
     if not token:
@@ -56,7 +72,7 @@ def connect_linode(
         token,
         clock=clock,
         random=random,
-        transport=GatedTransport(httpx2.AsyncHTTPTransport(verify=_trust(environ), retries=0), gate),
+        transport=GatedTransport(_network(environ, logger), gate),
         options=ClientOptions(
             api_version=environ.get("LINODE_API_VERSION") or "v4beta",
             timeout_seconds=_timeout(environ, logger),
@@ -64,6 +80,14 @@ def connect_linode(
         ),
         on_call=record,
     )
+
+
+def _network(environ: Mapping[str, str], logger: Logger) -> httpx2.AsyncBaseTransport:
+    network: httpx2.AsyncBaseTransport = httpx2.AsyncHTTPTransport(verify=_trust(environ), retries=0)
+    if environ.get("LINODE_DEBUG", "").lower() not in _TRUE:
+        return network
+    logger.warning("LINODE_DEBUG is on: every call of the Linode API is shown")
+    return DumpingTransport(network, logger)
 
 
 def _trust(environ: Mapping[str, str]) -> ssl.SSLContext:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
+from karpenter_linode.controllers.settings import Settings
 from karpenter_linode.model import labels
 from karpenter_linode.model.core import TopologySpreadConstraint
 from karpenter_linode.scheduling.problem import SchedulingOptions
+
+_DEFAULTS: Final = Settings()  # each default is written where it is used, and taken from there
 
 
 class Options(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -30,18 +33,18 @@ class Options(Struct, frozen=True, rename="camel", omit_defaults=True):
         drain_workers: Nodes drained, and pods evicted, at a time.
     """
 
-    batch_idle_duration: timedelta = timedelta(seconds=1)
-    batch_max_duration: timedelta = timedelta(seconds=10)
-    ignore_dra_requests: bool = True
-    preference_policy: Literal["Respect", "Ignore"] = "Respect"
-    min_values_policy: Literal["Strict", "BestEffort"] = "Strict"
-    reserved_capacity: bool = True
-    default_spread: tuple[TopologySpreadConstraint, ...] = ()
-    launch_timeout: timedelta = timedelta(minutes=5)
-    registration_timeout: timedelta = timedelta(minutes=15)
-    workers: int = 10
-    launch_workers: int = 1000
-    drain_workers: int = 100
+    batch_idle_duration: timedelta = _DEFAULTS.batch_idle_duration
+    batch_max_duration: timedelta = _DEFAULTS.batch_max_duration
+    ignore_dra_requests: bool = _DEFAULTS.scheduling.ignore_dra_requests
+    preference_policy: Literal["Respect", "Ignore"] = _DEFAULTS.scheduling.preference_policy
+    min_values_policy: Literal["Strict", "BestEffort"] = _DEFAULTS.scheduling.min_values_policy
+    reserved_capacity: bool = _DEFAULTS.scheduling.reserved_capacity
+    default_spread: tuple[TopologySpreadConstraint, ...] = _DEFAULTS.scheduling.default_spread
+    launch_timeout: timedelta = _DEFAULTS.lifecycle.launch_timeout
+    registration_timeout: timedelta = _DEFAULTS.lifecycle.registration_timeout
+    workers: int = _DEFAULTS.workers
+    launch_workers: int = _DEFAULTS.launch_workers
+    drain_workers: int = _DEFAULTS.drain_workers
 
     def scheduling(self) -> SchedulingOptions:
         """The part that a scheduling decision depends on."""

@@ -15,6 +15,7 @@ from karpenter_linode.kube.events import KubeEvents
 from karpenter_linode.kube.watching import Watching
 from karpenter_linode.model.core import Node
 from karpenter_linode.model.karpenter import NodeClaim
+from karpenter_linode.operator.build import commit
 from karpenter_linode.operator.metered_cloud import MeteredCloud
 from karpenter_linode.operator.offerings import Offerings
 from karpenter_linode.operator.readings.conditions import read_conditions
@@ -84,7 +85,7 @@ class Scrape:
         return await asyncio.to_thread(lambda: self._metrics.text([*now, *read_cluster(view, times, moment)]))
 
     def _process(self) -> Iterator[Reading]:
-        yield "karpenter_build_info", (self._version, "", platform.machine(), ""), 1
+        yield "karpenter_build_info", (self._version, "", platform.machine(), commit()), 1
         yield "leader_election_master_status", (self._lease,), int(self.leading)
 
     def _state(self, sources: Sources) -> Iterator[Reading]:

@@ -14,14 +14,17 @@ from karpenter_linode.kube.http import KubeHttp
 from karpenter_linode.linode.client import LinodeClient
 from karpenter_linode.linode.tables import bundled_regions, bundled_types
 from karpenter_linode.model.linode import LKECluster
+from karpenter_linode.operator import linode_connection
 from karpenter_linode.operator.checks import CheckError, check_api_server, check_kinds, check_linode, check_permissions
 from karpenter_linode.operator.flags import read_settings
 from karpenter_linode.operator.gate import WriteGate
 from karpenter_linode.operator.linode_connection import connect_linode
+from karpenter_linode.operator.linode_dump import shown_body
 from karpenter_linode.operator.logging import JsonLogger
 from karpenter_linode.operator.metrics import PrometheusMetrics
 from karpenter_linode.operator.permissions import permissions
 from karpenter_linode.operator.system import SystemClock, SystemRandom
+from karpenter_linode.operator.token_scopes import GrantedScopes
 from karpenter_linode.sim.linode.app import create_app
 from karpenter_linode.sim.linode.delays import INSTANT
 from karpenter_linode.sim.linode.world import LinodeWorld
@@ -145,7 +148,7 @@ def test_what_is_not_used_is_not_asked_for() -> None:
     assert not any(item.startswith("update ") for item in with_devices)  # nothing is ever PUT
 
 
-def linode(token: str = "", **cluster: Any) -> tuple[str, list[dict[str, Any]]]:
+def linode(token: str = "", scopes: str | None = "*", **cluster: Any) -> tuple[str, list[dict[str, Any]]]:
     """The region that is discovered, and the log lines."""
     output = io.StringIO()
 
@@ -155,13 +158,15 @@ def linode(token: str = "", **cluster: Any) -> tuple[str, list[dict[str, Any]]]:
             SeededRandom(1),
             types=bundled_types(),
             regions=bundled_regions(),
-            cluster=LKECluster(id=1, label="prod", region="us-ord", tier="standard", status="ready", **cluster),
+            cluster=LKECluster(id=1, **{"label": "prod", **cluster}, region="us-ord", tier="standard", status="ready"),
             delays=INSTANT,
         )
         transport = httpx2.ASGITransport(app=create_app(world, token=token))
         client = LinodeClient("http://linode", "mine", clock=NoWait(), random=SeededRandom(1), transport=transport)
         try:
-            return (await check_linode(client, SETTINGS, JsonLogger([output]))).region
+            granted = GrantedScopes()
+            granted.text = scopes
+            return (await check_linode(client, granted, SETTINGS, JsonLogger([output]))).region
         finally:
             await client.close()
             await world.close()
@@ -172,8 +177,94 @@ def linode(token: str = "", **cluster: Any) -> tuple[str, list[dict[str, Any]]]:
 def test_the_cluster_is_found_by_its_label() -> None:
     region, lines = linode()
     assert region == "us-ord"
-    assert [line["message"] for line in lines] == ["initializing in LKE mode", "discovered LKE cluster region"]
+    assert [line["message"] for line in lines] == [
+        "initializing in LKE mode",
+        "check passed: Linode token",
+        "discovered LKE cluster region",
+    ]
     assert lines[-1]["tier"] == "standard"
+
+
+@pytest.mark.parametrize(
+    "scopes", ["*", "lke:read_write linodes:read_write", "account:read_only,linodes:*,lke:read_write", None]
+)
+def test_a_token_that_may_do_what_is_needed_passes(scopes: str | None) -> None:
+    _, lines = linode(scopes=scopes)
+    assert lines[1]["scopes"] == (scopes or "the API does not tell")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "missing"),
+    [
+        ("lke:read_write linodes:read_only", "linodes:read_write"),
+        ("lke:read_only", "lke:read_write, linodes:read_write"),
+        ("", "lke:read_write, linodes:read_write"),
+    ],
+)
+def test_a_token_that_may_buy_and_not_delete_is_refused_before_it_does(scopes: str, missing: str) -> None:
+    with pytest.raises(CheckError, match=f"has the scopes '{scopes}' and lacks {missing}; make a token"):
+        linode(scopes=scopes)
+
+
+@pytest.fixture
+def emulator(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[GrantedScopes, str]]:
+    """Lists plans and makes an instance with a client of the controller; what was granted, and the log."""
+
+    def call(**environment: str) -> tuple[GrantedScopes, str]:
+        granted, output = GrantedScopes(), io.StringIO()
+
+        async def go() -> None:
+            world = LinodeWorld(
+                NoWait(), SeededRandom(1), types=bundled_types(), regions=bundled_regions(), delays=INSTANT
+            )
+            network = httpx2.ASGITransport(app=create_app(world))
+            monkeypatch.setattr(linode_connection.httpx2, "AsyncHTTPTransport", lambda **_: network)
+            client = connect({"LINODE_TOKEN": "a-token-of-ours", **environment}, output, granted)
+            await client.list_regions()
+            await client.close()
+            await world.close()
+
+        asyncio.run(go())
+        return granted, output.getvalue()
+
+    return call
+
+
+def test_the_answers_of_the_api_tell_what_the_token_may_do(
+    emulator: Callable[..., tuple[GrantedScopes, str]],
+) -> None:
+    granted, log = emulator()
+    assert granted.text == "*"
+    assert log == ""
+
+
+@pytest.mark.parametrize("switch", ["1", "true", "TRUE"])
+def test_calls_of_the_api_are_shown_on_demand_and_the_token_is_not(
+    emulator: Callable[..., tuple[GrantedScopes, str]], switch: str
+) -> None:
+    _, log = emulator(LINODE_DEBUG=switch)
+    told, request, response = (json.loads(line) for line in log.splitlines())
+    assert told["message"] == "LINODE_DEBUG is on: every call of the Linode API is shown"
+    assert (request["message"], request["method"], response["status"]) == ("linode request", "GET", 200)
+    assert request["url"].endswith("/v4beta/regions?page=1&page_size=500")
+    assert request["headers"]["authorization"] == "[redacted]"
+    assert '"ap-northeast"' in response["body"]
+    assert "a-token-of-ours" not in log
+
+
+def test_bodies_that_are_shown_hide_what_is_secret() -> None:
+    shown = shown_body(b'{"label": "a", "root_pass": "hunter2", "nested": [{"api_token": "t0ps3cret"}]}')
+    assert json.loads(shown) == {"label": "a", "root_pass": "[redacted]", "nested": [{"api_token": "[redacted]"}]}
+    assert shown_body(b"<html>") == "6 bytes"
+    assert shown_body(b"") == ""
+    assert shown_body(b"[" * 100_000) == "100000 bytes"
+    assert shown_body(b"[" * 50 + b"]" * 50).count("[") < 30
+    assert len(shown_body(b'"' + b"x" * 10_000 + b'"')) < 5000
+
+
+def test_a_name_that_no_cluster_has_says_nothing_of_scopes() -> None:
+    with pytest.raises(CheckError, match=r"^could not determine LKE cluster with name: prod$"):
+        linode(label="test")
 
 
 def test_a_token_that_is_refused_says_which_scopes_are_needed() -> None:
@@ -205,12 +296,13 @@ def test_a_time_out_that_cannot_be_read_is_told_of_and_not_used() -> None:
     asyncio.run(client.close())
 
 
-def connect(environment: dict[str, str], output: io.StringIO) -> LinodeClient:
+def connect(environment: dict[str, str], output: io.StringIO, granted: GrantedScopes | None = None) -> LinodeClient:
     logger = JsonLogger([output])
     return connect_linode(
         environment,
         WriteGate(),
         PrometheusMetrics(logger),
+        granted or GrantedScopes(),
         clock=SystemClock(),
         random=SystemRandom(),
         logger=logger,

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from karpenter_linode.operator.flags import FLAGS, FlagError, read_settings
+from karpenter_linode.linode.provider_options import ProviderOptions
+from karpenter_linode.operator.flag_table import FLAGS
+from karpenter_linode.operator.flags import FlagError, read_settings
+from karpenter_linode.operator.options import Options
 
 NAME = {"CLUSTER_NAME": "prod"}
 
@@ -90,11 +93,29 @@ def test_gates_may_be_named_with_blanks_and_unknown_ones_are_ignored() -> None:
 
 
 def test_what_is_accepted_and_does_nothing_is_told_of() -> None:
-    settings = read_settings({"enable-profiling": "true"}, {**NAME, "FEATURE_GATES": "NodeOverlay=true"})
+    environment = {**NAME, "FEATURE_GATES": "NodeOverlay=true,NodeRepair=false", "LINODE_REGION": "us-east"}
+    settings = read_settings({"enable-profiling": "true"}, environment)
     assert settings.notes == (
-        "--enable-profiling (ENABLE_PROFILING) has no effect",
-        "feature gate NodeOverlay is not supported",
+        "--enable-profiling (ENABLE_PROFILING) has no effect: Profiles of a Go program.",
+        "feature gate NodeOverlay is not available in this program and stays off",
+        "LINODE_REGION has no effect: Never read; CLUSTER_REGION sets the region.",
     )
+
+
+def test_defaults_are_those_of_upstream() -> None:
+    settings = read_settings({}, NAME)
+    assert settings.options == Options()
+    assert settings.provider == ProviderOptions(create_deadline=10)
+    defaults = {flag.name: flag.default for flag in FLAGS}
+    assert defaults["batch-max-duration"] == "10s"
+    assert defaults["batch-idle-duration"] == "1s"
+    assert defaults["ignore-dra-requests"] == "true"
+    assert defaults["vm-memory-overhead-percent"] == "0.075"
+    assert [defaults[f"lke-{name}"] for name in ("create-deadline", "tag-verification-timeout", "retry-delay")] == [
+        "10s",
+        "4s",
+        "2s",
+    ]
 
 
 def test_zero_means_the_default_for_the_times_of_lke() -> None:
