@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "charts"))
 
 import chart_tools
 import controlplane_binary
+from attempts import pytest_collection_modifyitems, pytest_runtest_protocol
 from controlplane import ControlPlane
 from rendering import Helm
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import httpx2
+
+__all__ = ["pytest_collection_modifyitems", "pytest_runtest_protocol"]  # pytest's hooks
 
 
 def _helm(major: str, home: Path) -> Helm:

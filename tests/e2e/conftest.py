@@ -11,11 +11,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # test folders are not packages; their helpers are plain modules
 
 import controlplane_binary
+from attempts import pytest_collection_modifyitems, pytest_runtest_protocol
 from controlplane import ControlPlane
 from kube_api import KubeApi
+from summary import pytest_terminal_summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+__all__ = ["pytest_collection_modifyitems", "pytest_runtest_protocol", "pytest_terminal_summary"]  # pytest's hooks
 
 
 @pytest.fixture(scope="session")
@@ -25,10 +29,17 @@ def binary() -> Path:
 
 
 @pytest.fixture(scope="session")
-def control_plane(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A running control plane that all tests of the session share: each works in a namespace of its own."""
+def shared_control_plane(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane that lives as long as the session."""
     with ControlPlane(binary, tmp_path_factory.mktemp("cp")) as running:
         yield running
+
+
+@pytest.fixture
+def control_plane(shared_control_plane: ControlPlane) -> ControlPlane:
+    """A running control plane that the tests of the session share: one after another, each in its own namespace."""
+    shared_control_plane.revive()
+    return shared_control_plane
 
 
 @pytest.fixture

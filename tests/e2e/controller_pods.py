@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import httpx2
 import yaml
 from kube_api import KubeApi
-from server_process import ServerProcess
+from server_process import LEASH, ServerProcess
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,9 +129,8 @@ class ControllerPods:
             **self._environment,
         }
         program = [sys.executable, "-m", "karpenter_linode.cli", "controller", *controller.get("args", [])]
-        assignments = [f"{key}={value}" for key, value in environment.items()]
         log = self._directory / f"{meta['name']}.log"
-        process = ServerProcess(meta["name"], ["/usr/bin/env", *assignments, *program], log)
+        process = ServerProcess(meta["name"], [sys.executable, str(LEASH), *program], log, environment)
         return _Container(process, port, controller["image"])
 
     def _variables(self, namespace: str, container: Object) -> dict[str, str]:

@@ -28,7 +28,7 @@ class ControlPlane:
     A context manager: it is ready inside, and nothing of it runs afterwards.
     """
 
-    def __init__(self, binary: Path, directory: Path, *, start_seconds: float = 90.0) -> None:
+    def __init__(self, binary: Path, directory: Path, *, start_seconds: float = 300.0) -> None:
         """Reserves a port and writes the credentials; nothing runs yet.
 
         Args:
@@ -88,6 +88,18 @@ class ControlPlane:
         except BaseException:
             self.stop()
             raise
+
+    def revive(self) -> None:
+        """Starts what does not run: a test that failed may have left a part dead."""
+        for server, start in (
+            (self.etcd, self.start_etcd),
+            (self.api_server, self.start_api_server),
+            (self.controller_manager, self.controller_manager.start),
+            (self.scheduler, self.scheduler.start),
+        ):
+            if not server.runs():
+                server.kill()
+                start()
 
     def start_etcd(self) -> None:
         """Starts etcd and returns when it takes connections."""

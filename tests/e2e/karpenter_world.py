@@ -12,10 +12,14 @@ import yaml
 from kube_api import KubeApi, wait_for
 from linode_emulator import LinodeEmulator
 from played_nodes import PlayedNodes
-from server_process import ServerProcess
+from server_process import LEASH, ServerProcess
+from stories import ClaimDiary
+
+from karpenter_linode.sim.nvidia import DriverBehaviour
 
 if TYPE_CHECKING:
     from controlplane import ControlPlane
+    from stories import Notes
 
 Object = dict[str, Any]
 ROOT = Path(__file__).parents[2]
@@ -27,10 +31,14 @@ DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 DRA_OFF = {"IGNORE_DRA_REQUESTS": "true"}
 _PATHS = {
     "DeviceClass": DEVICE_CLASSES,
+    "Event": "/api/v1/namespaces/{namespace}/events",
     "LinodeNodeClass": CLASSES,
+    "Node": "/api/v1/nodes",
+    "NodeClaim": CLAIMS,
     "NodePool": POOLS,
     "Pod": "/api/v1/namespaces/{namespace}/pods",
     "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims",
+    "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
     "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaimtemplates",
 }
 
@@ -45,11 +53,22 @@ class KarpenterWorld:
         environment: dict[str, str] | None = None,
         *,
         autostart: bool = True,
+        driver: DriverBehaviour | None = None,
     ) -> None:
-        """Args: `environment` is added to every controller's; without `autostart` no controller runs at first."""
+        """Prepares; nothing is done yet.
+
+        Args:
+            control_plane: where.
+            directory: for logs.
+            environment: added to every controller's.
+            autostart: whether a controller runs from the start.
+            driver: how devices are published.
+        """
         self.control_plane, self.directory = control_plane, directory
         self.environment, self._autostart = environment or {}, autostart
+        self._driver = driver or DriverBehaviour()
         self.controllers: list[ServerProcess] = []
+        self._to_delete: list[str] = []
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -73,6 +92,9 @@ class KarpenterWorld:
         self.cloud = self._stack.enter_context(LinodeEmulator())
         nodes_client = self._stack.enter_context(self.control_plane.http_client())
         self.nodes = self._stack.enter_context(PlayedNodes(nodes_client, self.cloud))
+        self.nodes.driver = self._driver
+        watch_client = self._stack.enter_context(self.control_plane.http_client())
+        self._diary = self._stack.enter_context(ClaimDiary(watch_client, self.namespace, self.cloud.calls.lines))
         if self._autostart:
             self.start_controller()
 
@@ -100,20 +122,28 @@ class KarpenterWorld:
             **self.environment,
             **environment,
         }
-        assignments = [f"{key}={value}" for key, value in settings.items()]
-        program = [sys.executable, "-m", "karpenter_linode.cli", "controller"]
+        program = [sys.executable, str(LEASH), sys.executable, "-m", "karpenter_linode.cli", "controller"]
         log = self.directory / f"controller-{number}.log"
-        controller = ServerProcess(f"controller {number}", ["/usr/bin/env", *assignments, *program], log)
+        controller = ServerProcess(f"controller {number}", program, log, settings)
         controller.start()
         self.controllers.append(controller)
         return controller
 
     def apply(self, *manifests: Object) -> None:
-        """Creates objects, namespaced ones in the test's namespace."""
-        for manifest in manifests:
-            path = _PATHS[manifest["kind"]].format(namespace=self.namespace)
+        """Creates objects, namespaced ones in the test's namespace, pods last."""
+        for manifest in sorted(manifests, key=lambda item: item["kind"] == "Pod"):
+            path = self.path(manifest["kind"])
             if self.api.find(f"{path}/{manifest['metadata']['name']}") is None:
                 self.api.create(path, manifest)
+
+    def delete(self, kind: str, name: str) -> None:
+        """As `kubectl delete`, without waiting."""
+        answer = self.client.delete(f"{self.path(kind)}/{name}")
+        assert answer.is_success, answer.text
+
+    def path(self, kind: str) -> str:
+        """Where objects of a kind are; namespaced ones in the test's namespace."""
+        return _PATHS[kind].format(namespace=self.namespace)
 
     def kubeconfig_of(self, account: str, rules: list[Object]) -> Path:
         """A kubeconfig for a new service account that may do what the rules say, and nothing else."""
@@ -128,6 +158,7 @@ class KarpenterWorld:
             "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": self.namespace}],
         }
         self.api.create(f"{rbac}/clusterrolebindings", binding)
+        self._to_delete += [f"{rbac}/clusterroles/{name}", f"{rbac}/clusterrolebindings/{name}"]
         token = self.api.create(f"{accounts}/{account}/token", {"spec": {}})["status"]["token"]
         cluster = {
             "server": self.control_plane.url,
@@ -151,10 +182,10 @@ class KarpenterWorld:
         """All NodeClaims."""
         return list(self.api.get(CLAIMS)["items"])
 
-    def wait(self, what: str, probe: Any, seconds: float = 60.0) -> Any:
+    def wait(self, what: str, probe: Any, seconds: float = 240.0, every: float = 0.05) -> Any:
         """As `wait_for`, and shows what went on where it does not come."""
         try:
-            return wait_for(what, lambda: probe() or None, seconds)
+            return wait_for(what, lambda: probe() or None, seconds, every)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.report()}") from None
 
@@ -168,6 +199,15 @@ class KarpenterWorld:
         namespaces = (self.namespace, "default")
         items = [item for name in namespaces for item in self.api.get(f"/api/v1/namespaces/{name}/events")["items"]]
         return [item for item in items if item["reason"] == reason]
+
+    def notes(self) -> Notes:
+        """What happened in the cluster and at Linode so far."""
+        found = self._diary.notes()
+        namespaces = (self.namespace, "default")
+        events = [item for name in namespaces for item in self.api.get(f"/api/v1/namespaces/{name}/events")["items"]]
+        for event in sorted(events, key=_nanoseconds):
+            found.event(event)
+        return found
 
     def report(self) -> str:
         """What went on, for a failed test."""
@@ -185,7 +225,13 @@ class KarpenterWorld:
                 free = {"metadata": {"finalizers": None}}
                 headers = {"Content-Type": "application/merge-patch+json"}
                 self.client.patch(one, content=json.dumps(free), headers=headers)
-        self.client.delete(f"/api/v1/namespaces/{self.namespace}")
+        for path in (*self._to_delete, f"/api/v1/namespaces/{self.namespace}"):
+            self.client.delete(path)
+
+
+def _nanoseconds(event: Object) -> int:
+    """When an event was first told, as recorders write it into its name."""
+    return int(event["metadata"]["name"].rpartition(".")[2], 16)
 
 
 def install_crds(api: KubeApi) -> None:

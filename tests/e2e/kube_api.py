@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 Object: TypeAlias = dict[str, Any]
 _T = TypeVar("_T")
 
-_POLL_SECONDS = 0.05
-
 
 class KubeApi:
     """Calls to one API server as one user; every answer but success is an AssertionError with the server's words."""
@@ -48,7 +46,7 @@ def _answer(response: httpx2.Response) -> Object:
     return body
 
 
-def wait_for(what: str, probe: Callable[[], _T | None], seconds: float = 30.0) -> _T:
+def wait_for(what: str, probe: Callable[[], _T | None], seconds: float = 180.0, every: float = 0.05) -> _T:
     """Returns what `probe` finds, asked again until it is neither None nor False; fails after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
@@ -56,4 +54,4 @@ def wait_for(what: str, probe: Callable[[], _T | None], seconds: float = 30.0) -
         if found is not None and found is not False:
             return found
         assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-        time.sleep(_POLL_SECONDS)
+        time.sleep(every)

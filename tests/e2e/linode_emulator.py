@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import re
 import socket
 import threading
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import uvicorn
 
@@ -36,6 +37,27 @@ DELAYS = LinodeDelays(
 )
 
 
+class CallNotes:
+    """An ASGI app in front of another one that keeps the calls which change something, without numbers."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self.lines: list[str] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or scope["method"] == "GET":
+            await self._app(scope, receive, send)
+            return
+        path = re.sub(r"/[0-9][0-9a-f-]*(?=/|$)", "/*", scope["path"].removeprefix("/v4").removeprefix("beta"))
+
+        async def note(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                self.lines.append(f"{scope['method']} {path}: {message['status']}")
+            await send(message)
+
+        await self._app(scope, receive, note)
+
+
 class LinodeEmulator:
     """A context manager; inside, `url` answers and `events` tells what machines do."""
 
@@ -54,7 +76,8 @@ class LinodeEmulator:
             delays=DELAYS,
         )
         self.world.subscribe(self.events.put)
-        config = uvicorn.Config(create_app(self.world), log_level="warning", lifespan="off")
+        self.calls = CallNotes(create_app(self.world))
+        config = uvicorn.Config(self.calls, log_level="warning", lifespan="off")
         self._server = uvicorn.Server(config)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="linode", daemon=True)

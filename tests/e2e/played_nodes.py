@@ -13,38 +13,53 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+import httpx2
+
 from karpenter_linode.model import codec, labels
 from karpenter_linode.model.duration import parse_duration
+from karpenter_linode.sim.delays import SimDelays
 from karpenter_linode.sim.kubelet import RUNTIME_ANNOTATION
 from karpenter_linode.sim.linode.events import NodeBooted
 from karpenter_linode.sim.machine_shape import shape_of
 from karpenter_linode.sim.nodes import CLOUD_LABELS, HOST_UUID_LABEL, NOT_READY, POOL_ID_LABEL, UNINITIALIZED
-from karpenter_linode.sim.nvidia import DISCOVERY_LABEL, _board
+from karpenter_linode.sim.nvidia import DISCOVERY_LABEL, DriverBehaviour, _board
 
 if TYPE_CHECKING:
-    import httpx2
+    from collections.abc import Callable
+
     from linode_emulator import LinodeEmulator
 
 Object = dict[str, Any]
 DRIVER = "gpu.nvidia.com"
 _SLICES = "/apis/resource.k8s.io/v1/resourceslices"
-_TURN_SECONDS = 0.2
+_TURN_SECONDS = 0.1
 _HEARTBEAT_SECONDS = 10.0
+_AGAIN_SECONDS = 0.5
 _FINAL = ("Succeeded", "Failed")
+DELAYS = SimDelays(
+    cloud_node_init=(0.3, 0.3),
+    node_ready=(0.8, 0.8),
+    cloud_node_delete=(2.0, 2.0),
+    labels_discovered=(0.2, 0.2),
+    driver_start=(0.5, 0.5),
+    driver_part=(5.0, 5.0),
+    image_pull=(0.1, 0.1),
+    container_stop=(0.1, 0.1),
+)
 
 
 class PlayedNodes:
     """A context manager that plays in a thread of its own.
 
     Attributes:
-        driver_seconds: from a ready node to its ResourceSlices.
-        parts: in how many slices of one pool a node's devices are published, `driver_seconds` apart.
+        driver: how the DRA driver publishes the devices of nodes to come.
+        delays: how long things take here.
     """
 
     def __init__(self, client: httpx2.Client, cloud: LinodeEmulator) -> None:
         self._client, self._cloud = client, cloud
-        self.driver_seconds = 0.5
-        self.parts = 1
+        self.driver = DriverBehaviour()
+        self.delays = DELAYS
         self.problems: list[str] = []
         self.story: list[str] = []
         self._agenda: list[tuple[float, Any]] = []
@@ -64,32 +79,41 @@ class PlayedNodes:
 
     def _play(self) -> None:
         while not self._stop.wait(_TURN_SECONDS):
-            try:
-                self._turn()
-            except Exception as error:  # noqa: BLE001 - told by the test that waits; an API server may be restarting
-                self.problems.append(f"{type(error).__name__}: {error}")
+            self._try(self._turn)
+
+    def _try(self, work: Callable[[], object], *, again: bool = False) -> None:
+        """Does something; `again` later where the API server is away or busy, or somebody else wrote meanwhile."""
+        try:
+            work()
+        except (httpx2.TransportError, _AgainError) as error:
+            self.problems.append(f"{type(error).__name__}: {error}")
+            if again:
+                self._after(_AGAIN_SECONDS, work)
+        except Exception as error:  # noqa: BLE001 - told by the test that waits
+            self.problems.append(f"{type(error).__name__}: {error}")
 
     def _turn(self) -> None:
         while not self._cloud.events.empty():
             event = self._cloud.events.get()
             if isinstance(event, NodeBooted):
-                self._boot(event)
+                self._alive[event.node_name] = event
+                self._after(0.0, partial(self._boot, event))
             else:
                 self._alive.pop(event.node_name, None)
                 self._ready.pop(event.node_name, None)
-                self._after(2.0, lambda name=event.node_name: self._remove(name))
+                self._after(self.delays.cloud_node_delete[0], partial(self._remove, event.node_name))
         now = time.monotonic()
         due = [item for item in self._agenda if item[0] <= now]
         self._agenda = [item for item in self._agenda if item[0] > now]
         for _, work in due:
-            work()
+            self._try(work, again=True)
         for name, last in list(self._ready.items()):
             if now - last > _HEARTBEAT_SECONDS:
-                self._set_ready(name)
+                self._try(partial(self._set_ready, name))
         if self._alive:
             for pod in self._get("/api/v1/pods")["items"]:
                 if pod["spec"].get("nodeName") in self._alive:
-                    self._tend(pod)
+                    self._try(partial(self._tend, pod))
 
     def _after(self, seconds: float, work: Any) -> None:
         self._agenda.append((time.monotonic() + seconds, work))
@@ -97,7 +121,6 @@ class PlayedNodes:
     # Nodes
 
     def _boot(self, event: NodeBooted) -> None:
-        self._alive[event.node_name] = event
         shape = shape_of(self._cloud.world.types[event.instance_type])
         node = {
             "apiVersion": "v1",
@@ -120,10 +143,10 @@ class PlayedNodes:
             },
             "status": {"capacity": codec.to_plain(shape.capacity), "allocatable": codec.to_plain(shape.allocatable)},
         }
-        self._send("POST", "/api/v1/nodes", node)
+        self._send("POST", "/api/v1/nodes", node, there_ok=True)
         self._tell(f"node {event.node_name} registered")
-        self._after(0.3, lambda: self._initialize(event))
-        self._after(0.8, lambda: self._first_ready(event))
+        self._after(self.delays.cloud_node_init[0], lambda: self._initialize(event))
+        self._after(self.delays.node_ready[0], lambda: self._first_ready(event))
 
     def _initialize(self, event: NodeBooted) -> None:
         path = f"/api/v1/nodes/{event.node_name}"
@@ -137,10 +160,7 @@ class PlayedNodes:
         }
         taints = [taint for taint in node["spec"].get("taints", []) if taint["key"] != UNINITIALIZED]
         lock = {"resourceVersion": node["metadata"]["resourceVersion"], "labels": cloud_labels}
-        try:
-            self._send("PATCH", path, {"metadata": lock, "spec": {"providerID": event.provider_id, "taints": taints}})
-        except _ConflictError:
-            self._after(0.1, lambda: self._initialize(event))
+        self._send("PATCH", path, {"metadata": lock, "spec": {"providerID": event.provider_id, "taints": taints}})
 
     def _first_ready(self, event: NodeBooted) -> None:
         if event.node_name not in self._alive:
@@ -149,8 +169,10 @@ class PlayedNodes:
         self._tell(f"node {event.node_name} ready")
         gpus = self._cloud.world.types[event.instance_type].gpus
         if gpus:
-            self._after(0.2, lambda: self._send("PATCH", f"/api/v1/nodes/{event.node_name}", _DISCOVERED))
-            self._after(self.driver_seconds, lambda: self._publish(event, gpus))
+            label = self.delays.labels_discovered[0]
+            self._after(label, lambda: self._send("PATCH", f"/api/v1/nodes/{event.node_name}", _DISCOVERED))
+            start = self.delays.driver_start[0] + self.driver.late_seconds
+            self._after(start, lambda: self._publish(event, gpus))
 
     def _set_ready(self, name: str) -> None:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -167,31 +189,33 @@ class PlayedNodes:
         self._send("PATCH", f"/api/v1/nodes/{name}/status", {"status": {"conditions": [ready]}}, _STRATEGIC)
 
     def _publish(self, event: NodeBooted, gpus: int) -> None:
+        """As the driver of the embedded world (`sim.nvidia`), after the same delays."""
         if event.node_name not in self._alive:
             return
-        owner = self._get(f"/api/v1/nodes/{event.node_name}")["metadata"]["uid"]
-        attributes, capacity = _board(event.instance_type)
-        devices = [
-            {
-                "name": f"gpu-{index}",
-                "attributes": {
-                    "type": {"string": "gpu"},
-                    "uuid": {"string": f"GPU-{uuid.uuid4()}"},
-                    **codec.to_plain(attributes),
-                },
-                "capacity": codec.to_plain(capacity),
-            }
-            for index in range(gpus)
-        ]
-        size = -(-len(devices) // self.parts)
-        for part in range(self.parts):
-            some = devices[part * size : (part + 1) * size]
-            self._after(part * self.driver_seconds, partial(self._publish_slice, event.node_name, owner, some))
+        name, gap = event.node_name, self.delays.driver_part[0]
+        owner = self._get(f"/api/v1/nodes/{name}")["metadata"]["uid"]
+        devices = [_device(event.instance_type, index) for index in range(gpus)]
+        half = max(1, gpus // 2)
+        match self.driver.publishing:
+            case "complete":
+                self._publish_slice(name, owner, devices)
+            case "parts":
+                self._publish_slice(name, owner, devices[:half], count=2)
+                self._after(gap, partial(self._publish_slice, name, owner, devices[half:], count=2))
+            case "regenerated":
+                first = self._publish_slice(name, owner, devices[:half])
+                newest = {"name": name, "generation": 2, "resourceSliceCount": 2}
+                self._after(gap, lambda: self._send("PATCH", f"{_SLICES}/{first}", {"spec": {"pool": newest}}))
+                rest = partial(self._publish_slice, name, owner, devices[half:], generation=2, count=2)
+                self._after(2 * gap, rest)
 
-    def _publish_slice(self, name: str, owner: str, devices: list[Object]) -> None:
+    def _publish_slice(
+        self, name: str, owner: str, devices: list[Object], *, generation: int = 1, count: int = 1
+    ) -> str:
+        slice_name = f"{name}-{DRIVER}-{generation}-{devices[0]['name']}"
         body = {
             "metadata": {
-                "generateName": f"{name}-{DRIVER}-",
+                "name": slice_name,
                 "ownerReferences": [
                     {"apiVersion": "v1", "kind": "Node", "name": name, "uid": owner, "controller": True}
                 ],
@@ -199,12 +223,13 @@ class PlayedNodes:
             "spec": {
                 "driver": DRIVER,
                 "nodeName": name,
-                "pool": {"name": name, "generation": 1, "resourceSliceCount": self.parts},
+                "pool": {"name": name, "generation": generation, "resourceSliceCount": count},
                 "devices": devices,
             },
         }
-        self._send("POST", _SLICES, body)
-        self._tell(f"node {name} published {len(devices)} devices")
+        self._send("POST", _SLICES, body, there_ok=True)
+        self._tell(f"node {name} published {len(devices)} devices, generation {generation}, of {count} slices")
+        return slice_name
 
     def _remove(self, name: str) -> None:
         self._send("DELETE", f"/api/v1/nodes/{name}", missing_ok=True)
@@ -250,20 +275,34 @@ class PlayedNodes:
         kind: str = "application/merge-patch+json",
         *,
         missing_ok: bool = False,
+        there_ok: bool = False,
     ) -> Any:
         headers = {"Content-Type": kind if method == "PATCH" else "application/json"} if body is not None else {}
         content = codec.encode(body) if body is not None else None
         answer = self._client.request(method, path, content=content, headers=headers)
-        if answer.status_code == 404 and missing_ok:
+        if (answer.status_code == 404 and missing_ok) or (answer.status_code == 409 and there_ok):
             return None
-        if answer.status_code == 409:
-            raise _ConflictError(answer.text)
+        if answer.status_code in {409, 429} or answer.status_code >= 500:
+            raise _AgainError(answer.text)
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}"
         return answer.json()
 
 
-class _ConflictError(Exception):
+class _AgainError(Exception):
     pass
+
+
+def _device(plan: str, index: int) -> Object:
+    attributes, capacity = _board(plan)
+    return {
+        "name": f"gpu-{index}",
+        "attributes": {
+            "type": {"string": "gpu"},
+            "uuid": {"string": f"GPU-{uuid.uuid4()}"},
+            **codec.to_plain(attributes),
+        },
+        "capacity": codec.to_plain(capacity),
+    }
 
 
 _STRATEGIC = "application/strategic-merge-patch+json"

@@ -6,11 +6,9 @@ import os
 import signal
 import subprocess
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+LEASH = Path(__file__).with_name("leash.py")  # `[sys.executable, LEASH, *command]` never outlives us
 _TAIL_LINES = 20
 
 
@@ -24,10 +22,12 @@ class ServerProcess:
     The program is expected to end when its standard input closes, as it does when this process is killed.
     """
 
-    def __init__(self, name: str, command: list[str], log: Path) -> None:
+    def __init__(self, name: str, command: list[str], log: Path, environment: dict[str, str] | None = None) -> None:
+        """Args: `environment` is added to ours."""
         self.name = name
         self.log = log
         self._command = command
+        self._environment = environment or {}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -41,8 +41,34 @@ class ServerProcess:
             raise ServerError(f"{self.name} runs already, as process {self._process.pid}")
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603  # the caller says what to run: that is its purpose
-                self._command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=os.environ | self._environment,
             )
+
+    def runs(self) -> bool:
+        """Whether the program was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def exit_code(self, seconds: float = 120.0) -> int:
+        """How the program ended, waited for; ServerError where it has not within `seconds`."""
+        if self._process is None:
+            raise ServerError(f"{self.name} does not run")
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise ServerError(f"{self.name} had not ended after {seconds} s; {self.log_tail()}") from None
+
+    def pause(self) -> None:
+        """Freezes the program where it stands."""
+        self._send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Lets a frozen program go on, unaware."""
+        self._send(signal.SIGCONT)
 
     def check(self) -> None:
         """Raises ServerError if the program was started and has ended by itself."""
@@ -71,6 +97,11 @@ class ServerProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
         self._process = None
+
+    def _send(self, number: signal.Signals) -> None:
+        if self._process is None or self._process.poll() is not None:
+            raise ServerError(f"{self.name} does not run; {self.log_tail()}")
+        self._process.send_signal(number)
 
     def log_tail(self) -> str:
         """The last lines of the log, and where it is."""
