@@ -16,7 +16,7 @@ _UNNAMED: Final = "NodeClaim hostname-placeholder-"
 _NEW: Final = "a new NodeClaim"
 # Facts that the line tells in other words: the subject how many are summed up, the message how many devices there are,
 # the place of a selector its text, the name of a device its whole identity.
-_FOR_MACHINES: Final = frozenset({"count", "predicted", "devices", "expression", "device"})
+_FOR_MACHINES: Final = frozenset({"count", "plans", "predicted", "devices", "expression", "device"})
 _HINT: Final = "hint"  # what would have to change; told below everything else
 _PLAIN: Final = frozenset({"selector"})  # facts whose value tells by itself what it is
 _NOTHING_ELSE: Final = "this is the only reason"

@@ -15,6 +15,7 @@ from karpenter_linode.model.reason import Reason
 from karpenter_linode.model.requirements import meet
 from karpenter_linode.model.wording import few
 from karpenter_linode.scheduling import resources as res
+from karpenter_linode.scheduling.left_out import counted_plans
 from karpenter_linode.scheduling.plans import bits
 from karpenter_linode.scheduling.ports import conflict
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from karpenter_linode.scheduling.template import ClaimState
 
 _TYPO_CPU = 1_000_000 * NANO
-_EXAMPLES = 3
-PLANS = "plans"  # the fact that says how many plans a rule excludes
 
 
 class Findings(Struct, frozen=True):
@@ -45,6 +44,11 @@ class Findings(Struct, frozen=True):
     offered: int
     fitting: int
     blocked: int
+
+    @property
+    def able(self) -> int:
+        """Plans that pass everything."""
+        return self.compatible & self.fitting
 
 
 def examine(state: ClaimState, mask: int, shape: Shape, total: Resources) -> Findings:
@@ -85,7 +89,7 @@ def exclusions(state: ClaimState, found: Findings, shape: Shape) -> tuple[Reason
     """
     plans = state.template.plans
     seen = found.mask & ~found.blocked
-    able = plans.whole(found.compatible & found.fitting)
+    able = plans.whole(found.able)
     misfits = found.compatible & found.offered & ~found.fitting & ~able
     unsold = found.compatible & ~found.offered & ~able & ~plans.whole(misfits)
     parts = (
@@ -100,10 +104,9 @@ def exclusions(state: ClaimState, found: Findings, shape: Shape) -> tuple[Reason
 
 
 def excluded(code: str, text: str, state: ClaimState, mask: int, details: tuple[Reason, ...] = ()) -> Reason:
-    """How many plans a rule excludes, with the cheapest of them."""
+    """How many plans of a mask a rule excludes, with the cheapest of them."""
     names = state.template.plans.market(state.template.requirements).names(mask)
-    message = f"{len(names)} plan(s) {text}: {few(names, _EXAMPLES)}"
-    return Reason(code, message, facts=((PLANS, str(len(names))),), children=details)
+    return counted_plans(code, text, names, details)
 
 
 def _sentence(found: Findings) -> str:

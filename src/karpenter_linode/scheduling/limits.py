@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.model import labels
-from karpenter_linode.model.quantity import Quantity
+from karpenter_linode.model.quantity import DECIMAL_SI, Quantity
 from karpenter_linode.model.reason import Reason
 from karpenter_linode.scheduling.plans import bits
 
@@ -18,6 +18,33 @@ if TYPE_CHECKING:
 BREACH_CODE: Final = "plan-over-limits"
 _BREACH: Final = "excluded because it would breach limits"
 _WORDS: Final = ("limit", "left")
+
+
+def node_limits_refusal(template: Template) -> Reason:
+    """The contract text for a NodePool that may not have another node."""
+    return Reason("node-limits", f"node limits have been exhausted for nodepool (NodePool={template.name})")
+
+
+def limits_refusal(template: Template) -> Reason:
+    """The contract text for a NodePool whose limits leave room for none of its plans, with the limits in question."""
+    text = f"all available instance types exceed limits for nodepool (NodePool={template.name})"
+    remaining = template.remaining or {}
+    limits = template.pool.spec.limits or {}
+    children = []
+    for name in sorted(remaining):
+        smallest = min(template.plans.plans, key=lambda plan: plan.capacity.get(name, 0))
+        amount = smallest.capacity.get(name, 0)
+        if amount > remaining[name]:
+            left = Quantity(remaining[name], limits[name].notation)
+            children.append(
+                Reason(
+                    "limit",
+                    f"{name}: limit {limits[name]}, {left} left, "
+                    f"the smallest plan {smallest.name} has {Quantity(amount, DECIMAL_SI)}",
+                    facts=(("resource", name), ("limit", str(limits[name])), ("plan", smallest.name)),
+                )
+            )
+    return Reason("limits", text, children=tuple(children))
 
 
 def over_limits(template: Template, *, exact: bool = True) -> tuple[Reason, ...]:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from karpenter_linode.model.reason import Reason
-from karpenter_linode.model.requirements import Requirements
+from karpenter_linode.scheduling.left_out import EXCLUDED, excluded_names, not_offered
 from karpenter_linode.scheduling.limits import over_limits
-from karpenter_linode.scheduling.not_offered import not_offered
 from karpenter_linode.scheduling.solver import solve
 from karpenter_linode.scheduling.world import World
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from karpenter_linode.model.instance_type import InstanceType
-    from karpenter_linode.model.karpenter import NodePool
+    from karpenter_linode.scheduling.plans import PlanSet
     from karpenter_linode.scheduling.problem import PlannedNodeClaim, Problem, Solution
     from karpenter_linode.scheduling.template import Template
 
@@ -28,7 +27,7 @@ _TOO_SMALL: Final = "cannot hold all {} pods of this NodeClaim at once"
 # Refusals by the group of plans they exclude, and those of places that exist in the second solution only.
 _OF_PLANS: Final = frozenset({"requirements", "offerings", "resources", "host-ports"})
 _OF_THE_TRIAL: Final = frozenset({"existing-nodes", "planned-claims", "relaxation"})
-_EXCLUDED: Final = "excluded by the requirements of the NodePool"
+_EXCLUDED_TEXT: Final = "excluded by the requirements of the NodePool"
 
 
 def with_rejected(problem: Problem, solution: Solution) -> Solution:
@@ -42,19 +41,21 @@ def with_rejected(problem: Problem, solution: Solution) -> Solution:
         problem: what was asked.
         solution: what was answered.
     """
-    templates = {template.name: template for template in World(replace(problem, pods=())).templates}
+    world = World(replace(problem, pods=()))
+    templates = {template.name: template for template in world.templates}
     explained: list[PlannedNodeClaim] = []
     for claim in solution.new_node_claims[:_EXPLAINED]:
         template = templates[claim.node_pool]
         # A claim was charged with the plans it had when it was opened; some may have dropped out since.
         limits = over_limits(template, exact=all(other.node_pool != claim.node_pool for other in explained))
-        explained.append(replace(claim, rejected=claim.rejected + _rejected(problem, claim, template, limits)))
+        plans = world.plan_sets[claim.node_pool]
+        explained.append(replace(claim, rejected=claim.rejected + _rejected(problem, claim, template, plans, limits)))
         template.charge_new(template.plans.named(claim.instance_types))
     return replace(solution, new_node_claims=(*explained, *solution.new_node_claims[_EXPLAINED:]))
 
 
 def _rejected(
-    problem: Problem, claim: PlannedNodeClaim, template: Template, over: tuple[Reason, ...]
+    problem: Problem, claim: PlannedNodeClaim, template: Template, plans: PlanSet, over: tuple[Reason, ...]
 ) -> tuple[Reason, ...]:
     uids = {(pod.namespace, pod.name) for pod in claim.pods}
     pods = tuple(pod for pod in problem.pods if (pod.namespace, pod.name) in uids)
@@ -62,10 +63,10 @@ def _rejected(
     base = replace(problem, pods=pods, node_pools=pool, nodes=(), bound_pods=())
     known = {*claim.instance_types, *(reason.subject.removeprefix("plan ") for reason in claim.rejected)}
     left = [kind for kind in problem.instance_types.get(claim.node_pool, ()) if kind.name not in known]
-    excluded = _excluded(left, pool)
+    excluded = excluded_names(template.pool, plans)
+    reasons = [Reason(EXCLUDED, _EXCLUDED_TEXT, subject=f"plan {kind.name}") for kind in left if kind.name in excluded]
     left = [kind for kind in left if kind.name not in excluded]
-    reasons = [Reason("nodepool-requirements", _EXCLUDED, subject=f"plan {name}") for name in excluded]
-    reasons += not_offered(template, left)
+    reasons += not_offered(template.pool, plans)
     limits = {reason.subject.removeprefix("plan "): reason for reason in over}
     limited = [limits[kind.name] for kind in left if kind.name in limits]
     left = [kind for kind in left if kind.name in template.plans.by_name and kind.name not in limits]
@@ -84,16 +85,6 @@ def _rejected(
         reasons += _by_surroundings(left, able)
         left = [kind for kind in left if kind.name not in able]
     return (*reasons, *limited)
-
-
-def _excluded(kinds: list[InstanceType], pools: tuple[NodePool, ...]) -> dict[str, None]:
-    """Names of the plans that the requirements of the pool rule out from the start."""
-    wanted = [Requirements.from_specs(pool.spec.template.spec.requirements) for pool in pools]
-    return dict.fromkeys(
-        kind.name
-        for kind in kinds
-        if not all(Requirements.from_specs(kind.requirements).intersects(requirements) for requirements in wanted)
-    )
 
 
 def _about_plans(reason: Reason) -> Iterator[Reason]:

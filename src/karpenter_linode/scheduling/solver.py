@@ -78,6 +78,10 @@ class Simulation:
         """How many pending pods can go to which zone (spec 2.17). To be asked before anything is placed."""
         return count_by_zone(self._world, (shape for pod, shape in self._pods if pod.status.phase == "Pending"))
 
+    def relaxed(self) -> Iterator[tuple[Pod, str]]:
+        """What pods gave up to find their place; one entry for each thing given up (spec 2.7)."""
+        return self._queue.relaxed()
+
     def run(self) -> Solution:
         """Place the pods; once."""
         deque(self.turns(), maxlen=0)
@@ -98,7 +102,7 @@ class Simulation:
             if left.outcome in UNREACHED:
                 reason = self._unreached(left.pod, left.outcome)
             else:
-                reason = refusals.explain(left.pod, left.first, left.last)
+                reason = refusals.explain(left.pod, left.first, left.last, left.outcome)
             self._unplaced.append(Unplaced(pod_ref(left.pod), reason))
             yield
         kept = [claim for claim in self._world.open.claims if self._launchable(claim)]

@@ -56,13 +56,13 @@ class World:
         self.volumes = volumes
         self.existing = ExistingNodes(staying, bound, daemons, problem.csi_nodes, volumes)
         self.pools = self._usable_pools()
-        plan_sets = self._plan_sets(tables if tables is not None else PlanTables(catalogs=len(self.pools)))
-        self.templates = self._templates(plan_sets, daemons)
+        self.plan_sets = self._plan_sets(tables if tables is not None else PlanTables(catalogs=len(self.pools)))
+        self.templates = self._templates(daemons)
         self._charge_existing()
         self.open = OpenClaims()
         self.devices = self._device_desk()
         self.reservations = Reservations(
-            plan_sets.values() if problem.options.reserved_capacity else (),
+            self.plan_sets.values() if problem.options.reserved_capacity else (),
             problem.options.reservation_id_label,
             strict=problem.options.reserved_offering_mode == "Strict",
         )
@@ -77,7 +77,7 @@ class World:
         )
         if problem.options.enforce_consolidate_after and problem.now is not None:
             self.existing.hold_back({pool.name: pool for pool in problem.node_pools}, problem.now)
-        universe = Universe([_domains_of(pool, plan_sets[pool.name]) for pool in self.pools])
+        universe = Universe([_domains_of(pool, self.plan_sets[pool.name]) for pool in self.pools])
         excluded = frozenset(pod.metadata.uid for pod in problem.pods) - {""}
         leaving = (NodeView(state) for state, leaves in zip(problem.nodes, going, strict=True) if leaves)
         population = Population(
@@ -115,10 +115,10 @@ class World:
         types = self.problem.instance_types
         return {pool.name: tables.plan_set(types.get(pool.name, ()), self.well_known) for pool in self.pools}
 
-    def _templates(self, plan_sets: dict[str, PlanSet], daemons: tuple[Daemon, ...]) -> tuple[Template, ...]:
+    def _templates(self, daemons: tuple[Daemon, ...]) -> tuple[Template, ...]:
         templates = []
         for pool in self.pools:
-            plans = plan_sets[pool.name]
+            plans = self.plan_sets[pool.name]
             requirements = template_requirements(pool)
             mask = plans.meeting(requirements) & plans.market(requirements).mask & plans.usable
             wanted = MinValues.of(requirements)

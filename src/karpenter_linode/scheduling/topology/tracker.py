@@ -200,6 +200,19 @@ class Topology:
         decided = _decided(rules, state)
         if decided is not None:
             return state if decided else None
+        allowed, single = self.common_domains(rules, state)
+        for key, domains in allowed.items():
+            if not domains:
+                return None
+            settled = self._settle(state, mask, key, domains) if key in single else _within(state, key, domains)
+            if settled is None:
+                return None
+            state = settled
+        return state
+
+    @staticmethod
+    def common_domains(rules: ShapeTopology, state: ClaimState) -> tuple[dict[str, list[str]], set[str]]:
+        """The domains by key that all rules allow, as far as the first key without any; keys that must be settled."""
         allowed: dict[str, list[str]] = {}
         single: set[str] = set()
         for check in rules.domains:
@@ -208,16 +221,11 @@ class Topology:
             domains = options.within(state.requirements.find(key))
             held = allowed.get(key)
             allowed[key] = domains = domains if held is None else [domain for domain in held if domain in domains]
-            if not domains:
-                return None
             if options.single:
                 single.add(key)
-        for key, domains in allowed.items():
-            settled = self._settle(state, mask, key, domains) if key in single else _within(state, key, domains)
-            if settled is None:
-                return None
-            state = settled
-        return state
+            if not domains:
+                break
+        return allowed, single
 
     def refusal(self, rules: ShapeTopology, state: ClaimState) -> tuple[Kind, str] | None:
         """The first rule that leaves a state no domain, by kind and contract text, or None."""
