@@ -9,8 +9,10 @@ from karpenter_linode.cluster.learnt import LearntPlans
 from karpenter_linode.cluster.pending import NOT_FOR_KARPENTER, pending_pods
 from karpenter_linode.cluster.problem import build_problem
 from karpenter_linode.cluster.view import is_supported, state_node_id
+from karpenter_linode.controllers.preferences import PreferenceWarnings
 from karpenter_linode.controllers.reconciler import Loop
 from karpenter_linode.controllers.solution_report import SolutionReport
+from karpenter_linode.controllers.solving import solve_in_turns
 from karpenter_linode.lifecycle.node_pool import exceeded_limit, node_pool_usage, usage_at_creation
 from karpenter_linode.model.core import Node
 from karpenter_linode.model.karpenter import NodeClaim, NodePool
@@ -45,6 +47,7 @@ class Provisioner(Loop):
         super().__init__(NAME, runtime, self.step)
         self._batcher = batcher
         self._report = SolutionReport(runtime)
+        self._preferences = PreferenceWarnings(runtime)
         self._tables = PlanTables()
         self.last: tuple[Problem, Solution] | None = None
         self._learnt = LearntPlans()
@@ -73,6 +76,8 @@ class Provisioner(Loop):
         instance_types = self._learnt.adjusted(predicted, pools)
         pending = pending_pods(view)
         self._ignore(pending)
+        self._preferences.look_at(pending.pods)
+        self._report.lost_owners(pending.pods, view)
         problem = build_problem(view, pending, instance_types, self._runtime.settings.scheduling, now)
         if not problem.pods:
             self._report.pending_by_zone({})
@@ -80,10 +85,10 @@ class Provisioner(Loop):
         self._report.begins(problem)
         simulation = Simulation(problem, self._tables)
         self._report.pending_by_zone(simulation.pending_by_zone())
-        solution = simulation.run()
+        solution = await solve_in_turns(simulation, self._runtime.clock)
         self.last = (problem, solution)
-        took = self._runtime.now() - now
-        self._report.solved(problem, solution, took)
+        self._report.relaxed(simulation.relaxed())
+        self._report.solved(problem, solution, self._runtime.now() - now)
         self._nominate(solution.existing)
         await self._create_all(solution.new_node_claims)
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from karpenter_linode.cluster.problem import replicated
 from karpenter_linode.model import labels
 from karpenter_linode.model.core import Pod
+from karpenter_linode.model.karpenter import NodePool
 from karpenter_linode.model.wording import few
+from karpenter_linode.scheduling.default_spread import SpreadSelectors
 from karpenter_linode.scheduling.pods import DRA_IGNORED, DRA_SKIPPED_LOG
+from karpenter_linode.scheduling.solver import UNREACHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import timedelta
 
+    from karpenter_linode.cluster.view import View
     from karpenter_linode.controllers.runtime import Runtime
     from karpenter_linode.model.karpenter import NodeClaim
+    from karpenter_linode.model.reason import Reason
     from karpenter_linode.scheduling.problem import (
         ExistingPlacement,
         PlannedNodeClaim,
@@ -26,6 +32,14 @@ if TYPE_CHECKING:
 
 _CONTROLLER: Final = "provisioner"
 _FAILED_WINDOW: Final = 300
+_POOL_WINDOW: Final = 60
+_BY_MIN_VALUES: Final = " due to minValues incompatibility"
+# Codes of notes and reasons that the solver gives.
+_NO_POOLS: Final = "no-nodepools"
+_RESERVED: Final = "reserved"
+_OUT_OF_ORDER: Final = frozenset({"pool-not-ready", "pool-invalid"})
+_WITHOUT_PLANS: Final = frozenset({"min-values", "no-instance-types"})
+_WITHOUT_ERROR: Final = UNREACHED | {_RESERVED}
 _BY_ZONE: Final = "karpenter_scheduler_pending_pods_by_effective_zone_count"
 
 
@@ -62,11 +76,12 @@ class SolutionReport:
         """A decision was made."""
         metrics, controller = self._runtime.metrics, {"controller": _CONTROLLER}
         metrics.observe("karpenter_scheduler_scheduling_duration_seconds", controller, took.total_seconds())
-        metrics.set_gauge("karpenter_scheduler_unschedulable_pods_count", controller, len(solution.unplaced))
-        unplaced_uids = [unplaced.pod.uid for unplaced in solution.unplaced]
-        self._runtime.pod_clock.decided((pod.uid for pod in problem.pods), unplaced_uids)
-        for unplaced in solution.unplaced:
-            self._unplaced(unplaced)
+        self._notes(solution.notes)
+        refused = self._not_placed(solution, took)
+        metrics.set_gauge("karpenter_scheduler_unschedulable_pods_count", controller, len(refused))
+        unreached = {item.pod.uid for item in solution.unplaced if item.reason.code in UNREACHED}
+        decided = (pod.uid for pod in problem.pods if pod.uid not in unreached)
+        self._runtime.pod_clock.decided(decided, (item.pod.uid for item in solution.unplaced))
         for placement in solution.existing:
             self._nominated(placement.pods, _where(placement))
         if not solution.new_node_claims:
@@ -112,6 +127,66 @@ class SolutionReport:
             dedupe=(pod.uid,),
             dedupe_seconds=_FAILED_WINDOW,
         )
+
+    def relaxed(self, given_up: Iterable[tuple[Pod, str]]) -> None:
+        """What pods gave up to find their place."""
+        text = "relaxing soft constraints for pod since it previously failed to schedule"
+        for pod, what in given_up:
+            self._log("debug", text, Pod=pod.key, reason=what)
+
+    def lost_owners(self, pods: Iterable[Pod], view: View) -> None:
+        """Workloads that a default topology spread asks about and that are not there."""
+        if not self._runtime.settings.scheduling.default_spread:
+            return
+        selectors = SpreadSelectors((), replicated(view))
+        text = "ignoring pod owner when deducing default topology spread constraints"
+        for pod in pods:
+            lost = "" if pod.spec.topology_spread_constraints else selectors.lost_owner(pod)
+            if lost:
+                self._log("debug", text, Pod=pod.key, error=f"{lost} not found")
+
+    def _notes(self, notes: Iterable[Reason]) -> None:
+        """NodePools that nothing could be built from."""
+        for note in notes:
+            name = note.subject.removeprefix("NodePool ")
+            if note.code in _OUT_OF_ORDER:
+                self._log("error", note.message, NodePool=name)
+            elif note.code in _WITHOUT_PLANS:
+                text, colon, error = note.message.partition(": ")
+                self._log("info", text, NodePool=name, **({"minValuesIncompatibleErr": error} if colon else {}))
+                self._without_plans(name, _BY_MIN_VALUES if colon else "")
+
+    def _without_plans(self, name: str, cause: str) -> None:
+        pool = self._runtime.state.get(NodePool, name)
+        if pool is not None:
+            text = f"NodePool requirements filtered out all compatible available instance types{cause}"
+            self._runtime.events.publish(
+                pool, "Warning", "NoCompatibleInstanceTypes", text, dedupe=(pool.uid,), dedupe_seconds=_POOL_WINDOW
+            )
+
+    def _not_placed(self, solution: Solution, took: timedelta) -> tuple[Unplaced, ...]:
+        """Tell of every pod without a place; returns those that an error stands against, as upstream counts them.
+
+        A pod that waits for a reservation, or was not reached, has no error: it is tried again soon.
+        """
+        deferred = [item.pod.key for item in solution.unplaced if item.reason.code == _RESERVED]
+        if deferred:
+            text = (
+                "deferring scheduling decision for provisionable pod(s) to future simulation due to limited reserved "
+                "offering capacity"
+            )
+            self._log("debug", text, Pods=few(deferred))
+        unreached = sum(item.reason.code in UNREACHED for item in solution.unplaced)
+        if unreached:
+            duration = f"{took.total_seconds()}s"
+            self._log("debug", "scheduling simulation timed out", duration=duration, unreached=unreached)
+        if any(item.reason.code == _NO_POOLS for item in solution.unplaced):
+            self._log("info", "no dynamic nodepools found")
+        refused = tuple(item for item in solution.unplaced if item.reason.code not in _WITHOUT_ERROR)
+        for unplaced in refused:
+            if unplaced.reason.code != _NO_POOLS:
+                self._unplaced(unplaced)
+        return refused
 
     def _unplaced(self, unplaced: Unplaced) -> None:
         pod = self._runtime.state.get(Pod, unplaced.pod.key)

@@ -51,6 +51,7 @@ class Queue:
         self._shapes, self._placer, self._admitted = shapes, placer, admitted
         self._waiting = deque(range(len(admitted)))
         self._outcomes: dict[int, tuple[Shape, str]] = {}
+        self._relaxed: list[tuple[Pod, Shape, Shape]] = []
         self._placements = 0
         self._cut = False
 
@@ -79,6 +80,8 @@ class Queue:
                 outcomes.pop(index, None)
                 if last is shape:
                     self._place_equals(shape)
+                else:
+                    self._relaxed.append((pod, shape, last))
             else:
                 outcomes[index] = (last, outcome)
                 waiting.append(index)
@@ -88,6 +91,14 @@ class Queue:
     def left(self) -> list[Left]:
         """Pods that found no place, in queue order."""
         return [Left(*self._admitted[index], *self._outcomes[index]) for index in sorted(self._outcomes)]
+
+    def relaxed(self) -> Iterator[tuple[Pod, str]]:
+        """Pods that found a place after giving something up, with what it was; one entry for each thing given up."""
+        for pod, shape, last in self._relaxed:
+            step: Shape | None = shape
+            while step is not None and step is not last:
+                yield pod, step.relaxed_text
+                step = step.relaxed
 
     def _place_equals(self, shape: Shape) -> None:
         """Place the pods at the head of the queue that are equal to the one just placed, many at a time."""
