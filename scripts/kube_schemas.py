@@ -19,9 +19,9 @@ TARGET = Path(__file__).parent.parent / "src/karpenter_linode/sim/face/data/kube
 KINDS = {
     "api__v1": (
         *("Namespace", "Pod", "Node", "Event", "ConfigMap", "Secret", "ServiceAccount", "Service"),
-        *("PersistentVolumeClaim", "PersistentVolume", "Eviction", "Scale"),
+        *("PersistentVolumeClaim", "PersistentVolume", "ReplicationController", "Eviction", "Scale"),
     ),
-    "apis__apps__v1": ("DaemonSet", "Deployment", "ReplicaSet"),
+    "apis__apps__v1": ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
     "apis__policy__v1": ("PodDisruptionBudget",),
     "apis__scheduling.k8s.io__v1": ("PriorityClass",),
     "apis__storage.k8s.io__v1": ("StorageClass", "CSINode", "VolumeAttachment"),

@@ -46,6 +46,12 @@ def texts(path: str) -> Iterator[tuple[str, str]]:
         yield str(file), _decoded(str(file), data)
 
 
+def is_empty_directory(path: str) -> bool:
+    """Whether a path is that of a directory with nothing in it."""
+    where = FilePath(path)
+    return where.is_dir() and not any(where.iterdir())
+
+
 def _nothing_in(directory: FilePath) -> str:
     message = f"no manifests in this directory: expected files ending in {', '.join(SUFFIXES)}"
     inside = sorted(child.name for child in directory.iterdir() if child.is_dir())

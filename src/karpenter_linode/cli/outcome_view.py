@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from karpenter_linode.cli.output import note, print_data, print_lines, warn
 from karpenter_linode.explain.brief import summary
 from karpenter_linode.explain.reasons import reason_data, reason_lines
 from karpenter_linode.explain.text import Line, counted, dollars, money, names, table
@@ -31,6 +32,26 @@ def outcome_lines(outcome: Outcome, *, story: bool) -> list[Line]:
         if block:
             lines += [Line(), *block] if lines else block
     return [*lines, Line(), _verdict(outcome)]
+
+
+def show_outcome(outcome: Outcome, output: str, *, story: bool, assumptions: list[str], warnings: list[str]) -> None:
+    """Print a run.
+
+    Args:
+        outcome: what it came to.
+        output: ``table``, ``json`` or ``yaml``.
+        story: tell the journal first; data hold it always.
+        assumptions: what was taken for granted about the input.
+        warnings: what looks wrong in the input.
+    """
+    if output == "table":
+        for warning in warnings:
+            warn(warning)
+        print_lines(outcome_lines(outcome, story=story))
+        for text in assumptions:
+            note(text)
+    else:
+        print_data(outcome_data(outcome) | {"assumptions": assumptions, "warnings": warnings}, output)
 
 
 def outcome_data(outcome: Outcome) -> dict[str, Any]:
@@ -66,9 +87,20 @@ def _since(outcome: Outcome, moment: datetime | None) -> str:
 def _story(outcome: Outcome) -> Iterator[Line]:
     width = max((len(entry.source) for entry in outcome.journal), default=0)
     for first, last, times in _told_once(outcome.journal):
-        about = f"{first.subject}: " if first.subject else ""
         again = f" ({times} times until {_since(outcome, last.at)})" if times > 1 else ""
-        yield Line(f"{_since(outcome, first.at)}  {first.source:{width}}  {about}{first.text}{again}")
+        yield Line(f"{story_text(first, outcome.started, width)}{again}")
+
+
+def story_text(entry: JournalEntry, started: datetime, width: int) -> str:
+    """A line of the story.
+
+    Args:
+        entry: what is told.
+        started: time zero of the world.
+        width: of the column that tells who did it.
+    """
+    about = f"{entry.subject}: " if entry.subject else ""
+    return f"{_clock((entry.at - started).total_seconds())}  {entry.source:{width}}  {about}{entry.text}"
 
 
 def _told_once(journal: Iterable[JournalEntry]) -> list[tuple[JournalEntry, JournalEntry, int]]:

@@ -6,12 +6,15 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec.structs import replace
 
 from karpenter_linode.cli import options
 from karpenter_linode.cli.errors import EXIT_PLACED, EXIT_UNPLACED
+from karpenter_linode.cli.files import is_empty_directory
 from karpenter_linode.cli.inputs import read_input
-from karpenter_linode.cli.outcome_view import outcome_data, outcome_lines, succeeded
-from karpenter_linode.cli.output import note, print_data, print_lines, progress, warn
+from karpenter_linode.cli.manifests import Manifests
+from karpenter_linode.cli.outcome_view import show_outcome, succeeded
+from karpenter_linode.cli.output import progress
 from karpenter_linode.cli.plan import DRA_ON
 from karpenter_linode.cli.scenario_file import read_scenario
 from karpenter_linode.cluster.view import is_supported
@@ -29,9 +32,9 @@ from karpenter_linode.sim.kubelet import RUNTIME_ANNOTATION
 from karpenter_linode.sim.scenario import Scenario, play
 
 if TYPE_CHECKING:
-    from karpenter_linode.cli.manifests import Manifests
     from karpenter_linode.model.meta import KubeObject
 
+MAX_SPEED: Final = 1_000
 # What a world that starts without machines cannot be told about: they would be names without anything behind them.
 _MADE_BY_THE_WORLD: Final = (Node, NodeClaim, ResourceSlice, CSINode, VolumeAttachment, Event)
 
@@ -55,7 +58,7 @@ class Duration(click.ParamType[timedelta]):
 
 
 @click.command("simulate")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, metavar="PATH...")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides every delay: same seed, same story.")
 @click.option("--duration", type=Duration(), help="Virtual time after which to stop.  [default: 2h]")
 @click.option(
@@ -71,6 +74,19 @@ class Duration(click.ParamType[timedelta]):
 @options.strict
 @options.output
 @click.option("--quiet", is_flag=True, help="Leave out the story, print only what it came to.")
+@click.option("--serve", is_flag=True, help="Run in accelerated real time until interrupted, open to kubectl.")
+@click.option(
+    "--speed",
+    type=click.IntRange(1, MAX_SPEED),
+    help="With --serve: seconds of the world in a real one.  [default: 20]",
+)
+@click.option("--port", type=click.IntRange(0, 65535), help="With --serve: port on 127.0.0.1.  [default: a free one]")
+@click.option(
+    "--kubeconfig",
+    "kubeconfig_file",
+    metavar="FILE",
+    help="With --serve: where to write the kubeconfig, instead of printing it; removed at the end.",
+)
 def command(  # noqa: PLR0913 - one parameter for each option
     paths: tuple[str, ...],
     *,
@@ -83,6 +99,10 @@ def command(  # noqa: PLR0913 - one parameter for each option
     strict: bool,
     output: str,
     quiet: bool,
+    serve: bool,
+    speed: int | None,
+    port: int | None,
+    kubeconfig_file: str | None,
 ) -> int:
     """Run the manifests in PATH... through the whole system in virtual time.
 
@@ -90,44 +110,69 @@ def command(  # noqa: PLR0913 - one parameter for each option
     NVIDIA DRA driver and the Linode API, in this process. An hour takes about a second. The world begins without nodes;
     it ends when nothing is left to do, or after --duration.
 
+    With --serve it runs in accelerated real time instead, with or without manifests at the start, and kubectl can work
+    with it. It ends when interrupted, or after --duration.
+
     \b
     Examples:
       karpenter-linode simulate examples/one-gpu --seed 7
       karpenter-linode simulate examples/five-pods --quiet
       karpenter-linode simulate examples/any-plan --scenario examples/scenarios/sold-out.yaml
       karpenter-linode simulate examples/one-gpu --seed 7 -o json
+      karpenter-linode simulate --serve --kubeconfig /tmp/simulated
 
-    Exit codes: 0 every pod got a node, 1 some pod got none, 2 bad input.
+    Exit codes: 0 every pod got a node or the world was served, 1 some pod got none, 2 bad input.
     """  # noqa: D301 - \b is click's mark for "do not rewrap"
-    settings = Options(ignore_dra_requests=ignore_dra_requests, default_spread=options.default_spread(scheduler_config))
-    spread = bool(settings.default_spread)
-    manifests = read_input(paths, options.market(None, None), strict=strict, spread=spread)
+    _check_usage(paths, serve=serve, given=[speed, port, kubeconfig_file])
+    controllers = Options(
+        ignore_dra_requests=ignore_dra_requests, default_spread=options.default_spread(scheduler_config)
+    )
+    spread = bool(controllers.default_spread)
+    if serve:
+        paths = tuple(path for path in paths if not is_empty_directory(path))
+    market = options.market(None, None)
+    manifests = read_input(paths, market, strict=strict, spread=spread) if paths else Manifests()
     notes: list[str] = []
     objects = _objects(manifests, notes)
     scenario = read_scenario(scenario_file, spread=spread) if scenario_file else Scenario()
     if not ignore_dra_requests and any(isinstance(obj, Pod) and has_dra_requirements(obj) for obj in objects):
         notes.insert(0, DRA_ON)
+    warnings = [str(warning) for warning in manifests.warnings]
+    settings = SimSettings(scenario.delays, scenario.linode_delays, scenario.driver, pod_runtime or scenario.runtime)
+    world: dict[str, Any] = {
+        "seed": seed,
+        "options": controllers,
+        "scenario": lambda world: play(world.cluster, scenario),
+    }
+    plain = [to_manifest(obj) for obj in objects]
+    if serve:
+        from karpenter_linode.cli import serve as serving  # noqa: PLC0415 - a server is much to import
+
+        return serving.Serving(
+            plain,
+            **world,
+            settings=replace(settings, keep=serving.KEEP, event_ttl=serving.EVENT_TTL),
+            speed=speed or serving.DEFAULT_SPEED,
+            port=port or 0,
+            kubeconfig_file=kubeconfig_file,
+            limit=duration,
+            output=output,
+            story=not quiet,
+        ).run(notes, warnings)
     with progress("simulating"):
         outcome = run_embedded(
-            [to_manifest(obj) for obj in objects],
-            seed=seed,
-            options=settings,
-            scenario=lambda world: play(world.cluster, scenario),
-            settings=SimSettings(
-                scenario.delays, scenario.linode_delays, scenario.driver, pod_runtime or scenario.runtime
-            ),
-            limit_seconds=(duration or scenario.limit).total_seconds(),
+            plain, **world, settings=settings, limit_seconds=(duration or scenario.limit).total_seconds()
         )
-    if output == "table":
-        for warning in manifests.warnings:
-            warn(str(warning))
-        print_lines(outcome_lines(outcome, story=not quiet))
-        for text in notes:
-            note(text)
-    else:
-        warnings = [str(warning) for warning in manifests.warnings]
-        print_data(outcome_data(outcome) | {"assumptions": notes, "warnings": warnings}, output)
+    show_outcome(outcome, output, story=not quiet, assumptions=notes, warnings=warnings)
     return EXIT_PLACED if succeeded(outcome) else EXIT_UNPLACED
+
+
+def _check_usage(paths: tuple[str, ...], *, serve: bool, given: list[Any]) -> None:
+    """Raise UsageError for options that belong to ``--serve`` alone, and for no manifests without it."""
+    if not serve and any(value is not None for value in given):
+        raise click.UsageError("--speed, --port and --kubeconfig go with --serve")
+    if not serve and not paths:
+        raise click.UsageError("Missing argument 'PATH...'.")
 
 
 def _objects(manifests: Manifests, notes: list[str]) -> list[KubeObject]:

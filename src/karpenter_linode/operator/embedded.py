@@ -6,6 +6,7 @@ The controllers are the real ones, over the real Linode client and provider; wha
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -74,7 +75,7 @@ class EmbeddedWorld:
         self.options = options or Options()
         self.seed = seed
         self.cluster = EmbeddedCluster(self.clock, account or bundled_account(), seed=seed, settings=settings)
-        self.history = History(self.cluster)
+        self.history = History(self.cluster, settings.keep)
         self.started = self.clock.now()
         self._manifests, self._scenario = manifests, scenario
         self._controller: _Controller | None = None
@@ -99,6 +100,31 @@ class EmbeddedWorld:
             scenario = asyncio.ensure_future(self._scenario(self)) if self._scenario is not None else None
             quiet = await self.run_until_quiet(limit_seconds, scenario)
             outcome = self.outcome(quiet=quiet)
+            if scenario is not None:
+                await _ended(scenario)
+        finally:
+            await self.stop()
+        return outcome
+
+    async def live(self, ended: asyncio.Event, limit_seconds: float | None = None) -> Outcome:
+        """Once started: go on, quiet or not, until told to end; then stop.
+
+        Args:
+            ended: set from outside when it is enough.
+            limit_seconds: seconds of the world's time after which it ends by itself; None for no limit.
+
+        Raises:
+            Exception: the first error that a part of the world met; it ends the world at once.
+        """
+        scenario = asyncio.ensure_future(self._scenario(self)) if self._scenario is not None else None
+        try:
+            while not ended.is_set() and self.cluster.agenda.failure is None:
+                left = _POLL if limit_seconds is None else min(_POLL, limit_seconds - self._seconds())
+                if left <= 0:
+                    break
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), left)
+            outcome = self.outcome(quiet=ended.is_set())
             if scenario is not None:
                 await _ended(scenario)
         finally:

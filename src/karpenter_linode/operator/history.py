@@ -15,6 +15,7 @@ from karpenter_linode.model.meta import find_condition
 from karpenter_linode.model.resource import ResourceClaim
 from karpenter_linode.operator.outcome import BillLine, DeviceOutcome, JournalEntry, NodeClaimOutcome, PodOutcome
 from karpenter_linode.scheduling.pods import is_terminal
+from karpenter_linode.sim.events import forget_oldest
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,10 +31,12 @@ class History:
 
     Args:
         cluster: the cluster.
+        keep: how many pods, NodeClaims and devices are remembered, the latest; None for all.
     """
 
-    def __init__(self, cluster: EmbeddedCluster) -> None:
+    def __init__(self, cluster: EmbeddedCluster, keep: int | None = None) -> None:
         self._cluster = cluster
+        self._keep = keep
         self._pods: dict[str, PodOutcome] = {}
         self._claims: dict[str, NodeClaimOutcome] = {}
         self._devices: dict[tuple[str, str, str, str, str], DeviceOutcome] = {}
@@ -60,7 +63,7 @@ class History:
 
     def journal(self) -> tuple[JournalEntry, ...]:
         """The story without debug lines."""
-        return tuple(_told(entry) for entry in self._cluster.journal.entries if entry.level != "debug")
+        return tuple(told(entry) for entry in self._cluster.journal.entries if entry.level != "debug")
 
     def _on_pod(self, change: Change) -> None:
         if change.stored is None:
@@ -79,6 +82,7 @@ class History:
             finished=finished,
             deleted=change.type == "DELETED",
         )
+        forget_oldest(self._pods, self._keep)
 
     def _on_node_claim(self, change: Change) -> None:
         if change.stored is None:
@@ -97,6 +101,7 @@ class History:
             deleting=deleting,
             deleted=change.at if change.type == "DELETED" else None,
         )
+        forget_oldest(self._claims, self._keep)
 
     def _on_resource_claim(self, change: Change) -> None:
         if change.stored is None:
@@ -111,6 +116,7 @@ class History:
             known = self._devices.get(key)
             everyone = pods | set(known.pods if known is not None else ())
             self._devices[key] = DeviceOutcome(*key, pods=tuple(sorted(everyone)))
+        forget_oldest(self._devices, self._keep)
 
 
 def _order(moment: datetime | None) -> float:
@@ -151,7 +157,8 @@ def _line(charge: Charge, now: datetime) -> BillLine:
     )
 
 
-def _told(entry: Entry) -> JournalEntry:
+def told(entry: Entry) -> JournalEntry:
+    """A line of the story for readers."""
     text = entry.message
     if entry.kind == "event":
         text = f"{entry.fields.get('reason', '')}: {text}"

@@ -16,7 +16,7 @@ from karpenter_linode.sim.face import discovery, openapi, reads
 from karpenter_linode.sim.face.admission import Warnings
 from karpenter_linode.sim.face.deletes import Deleter
 from karpenter_linode.sim.face.errors import RETRY_SECONDS, RequestError, bad_request, status_of, success
-from karpenter_linode.sim.face.requests import MAX_BODY, ApiRequest, parse_json, parse_path
+from karpenter_linode.sim.face.requests import MAX_BODY, ApiRequest, parse_body, parse_path
 from karpenter_linode.sim.face.reviews import review
 from karpenter_linode.sim.face.streams import Streams
 from karpenter_linode.sim.face.subresources import NO_LOGS, Subresources
@@ -100,7 +100,7 @@ class Face:
         if reviewed:
             if request.method != "POST":
                 raise _not_allowed(request.method)
-            return _json(review(reviewed, parse_json(body)), 201)
+            return _json(review(reviewed, parse_body(body, _content_type(request))), 201)
         return self._resource(_understood(request, path, body))
 
     def _document(self, request: Request, path: str) -> tuple[Plain, str] | None:
@@ -216,16 +216,19 @@ def _understood(request: Request, path: str, body: bytes) -> ApiRequest:
     for name, value in pairs:
         query.setdefault(name, value)
     headers = request.headers
-    content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     return ApiRequest(
         request.method,
         parse_path(path),
         query,
-        content_type,
+        _content_type(request),
         headers.get("accept", ""),
         headers.get("user-agent", ""),
         body,
     )
+
+
+def _content_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 async def _body(request: Request) -> bytes:

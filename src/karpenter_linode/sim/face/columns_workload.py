@@ -26,9 +26,12 @@ def _ready_of(plain: Plain, _now: datetime) -> str:
     return f"{dig(plain, 'status', 'readyReplicas') or 0}/{dig(plain, 'spec', 'replicas') or 0}"
 
 
-_WIDE: Final = (
+_CONTAINERS: Final = (
     Column("Containers", _containers("name"), wide=True),
     Column("Images", _containers("image"), wide=True),
+)
+_WIDE: Final = (
+    *_CONTAINERS,
     Column("Selector", lambda plain, _now: selector_text(dig(plain, "spec", "selector")), wide=True),
 )
 
@@ -63,6 +66,16 @@ WORKLOAD_COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
         AGE,
         *_WIDE,
     ),
+    "ReplicationController": (
+        NAME,
+        number("Desired", "spec", "replicas"),
+        number("Current", "status", "replicas"),
+        number("Ready", "status", "readyReplicas"),
+        AGE,
+        *_CONTAINERS,
+        Column("Selector", lambda plain, _now: labels_text(dig(plain, "spec", "selector")), wide=True),
+    ),
+    "StatefulSet": (NAME, Column("Ready", _ready_of), AGE, *_CONTAINERS),
     "PodDisruptionBudget": (
         NAME,
         text("Min Available", "spec", "minAvailable", default=_NOT_SAID),

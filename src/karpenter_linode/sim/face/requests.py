@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from karpenter_linode.model.codec import without_nulls
 from karpenter_linode.sim.face.errors import RequestError, bad_request, no_such_path
+from karpenter_linode.sim.face.protobuf import CONTENT_TYPE, parse_protobuf
 from karpenter_linode.sim.face.served import Resource, find_resource
 
 if TYPE_CHECKING:
@@ -122,11 +123,22 @@ class ApiRequest(Struct, frozen=True):
         Raises:
             RequestError: not JSON, or nested too deep (400); another format (415).
         """
-        if not self.body:
-            return None
-        if self.content_type not in ("", "application/json", MERGE_PATCH, STRATEGIC_PATCH, JSON_PATCH):
-            return parse_yaml(self.body, self.content_type)
-        return parse_json(self.body)
+        return parse_body(self.body, self.content_type)
+
+
+def parse_body(body: bytes, content_type: str) -> Any:
+    """Plain data from a body; None where there is none.
+
+    Raises:
+        RequestError: malformed, or nested too deep (400); another format (415); too much (413).
+    """
+    if not body:
+        return None
+    if content_type == CONTENT_TYPE:
+        return parse_protobuf(body)
+    if content_type in ("", "application/json", MERGE_PATCH, STRATEGIC_PATCH, JSON_PATCH):
+        return parse_json(body)
+    return parse_yaml(body, content_type)
 
 
 def parse_path(path: str) -> Target:

@@ -50,8 +50,9 @@ def custom_version(kind: ResourceType) -> dict[str, Any] | None:
     definition = custom_definition(kind)
     if definition is None:
         return None
-    version = kind.api_version.rpartition("/")[2]
-    return next(item for item in definition["spec"]["versions"] if item["name"] == version)
+    name = kind.api_version.rpartition("/")[2]
+    version: dict[str, Any] = next(item for item in definition["spec"]["versions"] if item["name"] == name)
+    return version
 
 
 @cache

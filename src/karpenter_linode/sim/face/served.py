@@ -26,11 +26,14 @@ _SHORT_NAMES: Final = {
     "pods": ("po",),
     "priorityclasses": ("pc",),
     "replicasets": ("rs",),
+    "replicationcontrollers": ("rc",),
     "serviceaccounts": ("sa",),
     "services": ("svc",),
+    "statefulsets": ("sts",),
     "storageclasses": ("sc",),
 }
-_IN_ALL: Final = frozenset({"pods", "services", "daemonsets", "deployments", "replicasets"})
+_SCALED: Final = frozenset({"deployments", "replicasets", "statefulsets", "replicationcontrollers"})
+_IN_ALL: Final = _SCALED | {"pods", "services", "daemonsets"}
 
 
 class Subresource(Struct, frozen=True):
@@ -107,7 +110,7 @@ def group_versions() -> tuple[str, ...]:
 def _resource(kind: ResourceType) -> Resource:
     definition, version = custom_definition(kind), custom_version(kind)
     if definition is None or version is None:
-        scale = _BUILT_IN_SCALE if kind.plural in {"deployments", "replicasets"} else None
+        scale = _BUILT_IN_SCALE if kind.plural in _SCALED else None
         return Resource(
             kind,
             kind.kind.lower(),
