@@ -88,8 +88,9 @@ class ControllerProcess:
                 HttpServer(metrics_app(self._tools.scrape.text), self._settings.metrics_port),
                 HttpServer(health_app(ready), self._settings.health_probe_port),
             ]
-            for server in servers:
+            for text, server in zip(("serving metrics", "serving health probes"), servers, strict=True):
                 server.start()
+                self._logger.info(text, port=server.port)
             return await self._connected(stop)
         except (CheckError, ConnectionConfigError, ListenError) as error:
             self._logger.error("refusing to start", error=str(error))  # noqa: TRY400 - one clear line, no stack

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _EVERY: Final = 30.0
 _AFTER_REFUSAL: Final = 5.0
 _FORBIDDEN: Final = 403
+_AT_ONCE: Final = 8  # each takes a connection
 
 
 async def missing_permissions(http: KubeHttp, wanted: Sequence[Permission]) -> tuple[Permission, ...]:
@@ -26,7 +27,13 @@ async def missing_permissions(http: KubeHttp, wanted: Sequence[Permission]) -> t
     Raises:
         KubeError: the API server cannot be asked.
     """
-    allowed = await asyncio.gather(*(is_allowed(http, permission) for permission in wanted))
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(permission: Permission) -> bool:
+        async with slots:
+            return await is_allowed(http, permission)
+
+    allowed = await asyncio.gather(*map(ask, wanted))
     return tuple(permission for permission, yes in zip(wanted, allowed, strict=True) if not yes)
 
 
