@@ -47,6 +47,8 @@ class SchedulingOptions(Struct, frozen=True, rename="camel", omit_defaults=True)
         reserved_capacity: the ReservedCapacity feature gate.
         allocation_steps: bound on the device search of one allocation, in tried devices.
         well_known_labels: label keys the provider adds to the well-known ones.
+        unsupported_topology_keys: keys of a storage class's allowed topologies that the provider cannot place by.
+        unsupported_provisioners: volume drivers whose volumes the provider cannot attach.
         scheduling_steps: bound on the whole simulation, in nodes and templates tried for a pod; pods that were not
             reached are left for the next one.
         reservation_id_label: label key of a reservation's id, "" where the provider has no reservations.
@@ -62,6 +64,8 @@ class SchedulingOptions(Struct, frozen=True, rename="camel", omit_defaults=True)
     reserved_capacity: bool = True
     allocation_steps: int = 200_000
     well_known_labels: tuple[str, ...] = ()
+    unsupported_topology_keys: frozenset[str] = frozenset()
+    unsupported_provisioners: frozenset[str] = frozenset()
     scheduling_steps: int = 20_000_000
     reservation_id_label: str = ""
     reserved_offering_mode: Literal["Strict", "Fallback"] = "Strict"

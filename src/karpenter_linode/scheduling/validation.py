@@ -13,7 +13,7 @@ from karpenter_linode.scheduling.volumes import BIND_COMPLETED, claim_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karpenter_linode.model.core import PersistentVolumeClaimSpec, Pod
+    from karpenter_linode.model.core import PersistentVolumeClaimSpec, Pod, StorageClass
     from karpenter_linode.scheduling.volumes import VolumeIndex
 
 
@@ -79,6 +79,8 @@ def _bound(key: str, spec: PersistentVolumeClaimSpec, index: VolumeIndex, *, com
         yield f'failed to validate pvc, persistentvolumes "{name}" not found ({wrapped})'
     elif volume.metadata.deletion_timestamp is not None:
         yield f"failed to validate pvc, persistentvolume is being deleted ({wrapped})"
+    elif index.driver(spec) in index.unsupported_drivers:
+        yield _unsupported_driver(index.driver(spec), wrapped)
     elif not complete:
         yield f"pvc is considered unbound because it does not contain annotation ({facts}, annotation={BIND_COMPLETED})"
 
@@ -95,3 +97,17 @@ def _unbound(key: str, spec: PersistentVolumeClaimSpec, index: VolumeIndex) -> I
         yield f"failed to validate pvc, failed to get storage class, {missing} ({facts})"
     elif found.volume_binding_mode == "Immediate":
         yield f"failed to validate pvc, pvc with immediate volume binding mode must be bound ({facts})"
+    elif (topology := _unsupported_key(found, index)) is not None:
+        yield f"failed to validate pvc, storage class uses unsupported topology key ({facts}, TopologyKey={topology})"
+    elif index.driver(spec) in index.unsupported_drivers:
+        yield _unsupported_driver(index.driver(spec), facts)
+
+
+def _unsupported_key(found: StorageClass, index: VolumeIndex) -> str | None:
+    keys = (item.key for term in found.allowed_topologies for item in term.match_label_expressions)
+    return next((key for key in keys if key in index.unsupported_keys), None)
+
+
+def _unsupported_driver(driver: str, facts: str) -> str:
+    claim, storage_class = facts.rsplit(", ", 1)  # facts are told in the order of their names
+    return f"failed to validate pvc, provisioner is not supported ({claim}, Provisioner={driver}, {storage_class})"

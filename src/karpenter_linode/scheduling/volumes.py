@@ -47,14 +47,27 @@ NO_VOLUMES: Final = PodVolumes()
 
 
 class VolumeIndex:
-    """Claims, volumes and storage classes by name."""
+    """Claims, volumes and storage classes by name.
+
+    Args:
+        claims: every claim.
+        volumes: every volume.
+        classes: every storage class.
+        unsupported_keys: topology keys that the provider cannot place volumes by.
+        unsupported_drivers: drivers whose volumes it cannot attach.
+    """
 
     def __init__(
         self,
         claims: Iterable[PersistentVolumeClaim],
         volumes: Iterable[PersistentVolume],
         classes: Iterable[StorageClass],
+        *,
+        unsupported_keys: frozenset[str] = frozenset(),
+        unsupported_drivers: frozenset[str] = frozenset(),
     ) -> None:
+        self.unsupported_keys = unsupported_keys
+        self.unsupported_drivers = unsupported_drivers
         self.claims = {claim.key: claim for claim in claims}
         self.volumes = {volume.name: volume for volume in volumes}
         self.classes = {item.name: item for item in classes}

@@ -52,8 +52,7 @@ class World:
         daemons = daemons_of(problem.daemon_sets, problem.bound_pods, ignore_dra=problem.options.ignore_dra_requests)
         going = [is_marked_for_deletion(state) for state in problem.nodes]
         staying = [state for state, leaves in zip(problem.nodes, going, strict=True) if not leaves]
-        volumes = VolumeIndex(problem.persistent_volume_claims, problem.persistent_volumes, problem.storage_classes)
-        self.volumes = volumes
+        volumes = self.volumes = _volumes(problem)
         self.existing = ExistingNodes(staying, bound, daemons, problem.csi_nodes, volumes)
         self.pools = self._usable_pools()
         self.plan_sets = self._plan_sets(tables if tables is not None else PlanTables(catalogs=len(self.pools)))
@@ -176,6 +175,16 @@ def _domains_of(pool: NodePool, plans: PlanSet) -> PoolDomains:
         Requirements.from_labels(template.metadata.labels)
     )
     return PoolDomains(requirements, template.spec.taints, plans)
+
+
+def _volumes(problem: Problem) -> VolumeIndex:
+    return VolumeIndex(
+        problem.persistent_volume_claims,
+        problem.persistent_volumes,
+        problem.storage_classes,
+        unsupported_keys=problem.options.unsupported_topology_keys,
+        unsupported_drivers=problem.options.unsupported_provisioners,
+    )
 
 
 def _namespaces(problem: Problem) -> dict[str, dict[str, str]]:

@@ -218,3 +218,173 @@ def test_volumes_of_running_pods_are_attached_already(make: Any) -> None:
         "bound_pods": [make.running("n", volumes=volumes)],
     }
     assert solved(make, [pod_with(make, "b")], claims, (), [storage_class()], **given).existing == ()
+
+
+# The rest of the checklist
+
+
+def ephemeral(make: Any, name: str = "pod-e", **spec: Any) -> Any:
+    volumes = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}]
+    return make.pod(name, volumes=volumes)
+
+
+@pytest.mark.parametrize(
+    ("claim", "volumes", "text"),
+    [
+        (volume_claim(storageClassName="sc"), [], 'storageclasses.storage.k8s.io "sc" not found'),
+        (volume_claim(metadata=BOUND, volumeName="pv"), [], 'persistentvolumes "pv" not found'),
+    ],
+)
+def test_what_a_claim_names_and_is_not_there_ignores_the_pod_and_no_other(
+    make: Any, claim: Any, volumes: Any, text: str
+) -> None:
+    solution = solved(make, [pod_with(make, "pvc"), make.pod("other")], [claim], volumes)
+    assert text in solution.unplaced[0].reason.message
+    assert [pod.name for item in solution.new_node_claims for pod in item.pods] == ["other"]
+
+
+@pytest.mark.parametrize("storage_class_name", ["", "gone"])
+def test_a_bound_claim_needs_no_storage_class(make: Any, storage_class_name: str) -> None:
+    claim = volume_claim(metadata=BOUND, volumeName="pv", storageClassName=storage_class_name)
+    assert solved(make, [pod_with(make, "pvc")], [claim], [volume()]).unplaced == ()
+
+
+@pytest.mark.parametrize(("zone", "placed"), [("test-zone-2", True), ("nowhere", False)])
+def test_zones_bind_ephemeral_volumes_as_well(make: Any, zone: str, *, placed: bool) -> None:
+    unbound = solved(
+        make,
+        [ephemeral(make, storageClassName="sc")],
+        [volume_claim("pod-e-data", storageClassName="sc")],
+        classes=[storage_class("sc", zone)],
+    )
+    bound = solved(
+        make,
+        [ephemeral(make)],
+        [volume_claim("pod-e-data", metadata=BOUND, volumeName="pv")],
+        [volume("pv", {ZONE: [zone]})],
+    )
+    for solution in (unbound, bound):
+        assert zones(solution) == ([(zone,)] if placed else [])
+        assert bool(solution.unplaced) is not placed
+
+
+@pytest.mark.parametrize("local", [{"local": {"path": "/x"}}, {"hostPath": {"path": "/x"}}])
+def test_a_local_volume_with_a_place_that_names_only_its_host_may_be_anywhere(make: Any, local: Any) -> None:
+    item = volume("pv", {HOSTNAME: ["gone"]}, {ZONE: ["nowhere"]}, **local)
+    claim = volume_claim(metadata=BOUND, volumeName="pv")
+    assert solved(make, [pod_with(make, "pvc")], [claim], [item]).unplaced == ()
+
+
+def test_volumes_in_one_of_two_zones_let_pods_keep_apart(make: Any) -> None:
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "x"}}}
+    keep_apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    names = ("a", "b")
+    pods = [pod_with(make, name, labels={"app": "x"}, affinity=keep_apart) for name in names]
+    claims = [volume_claim(name, metadata=BOUND, volumeName=name) for name in names]
+    volumes = [volume(name, {ZONE: ["test-zone-1"]}, {ZONE: ["test-zone-2"]}) for name in names]
+    assert sorted(zones(solved(make, pods, claims, volumes))) == [("test-zone-1",), ("test-zone-2",)]
+
+
+def test_the_zone_of_a_volume_does_not_count_as_a_choice_of_domains(make: Any) -> None:
+    """A volume binds its pod's node; the pod may still count every zone when it spreads."""
+    constraint = {
+        "topologyKey": ZONE,
+        "maxSkew": 1,
+        "minDomains": 3,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    }
+    given = {"labels": {"app": "x"}, "topologySpreadConstraints": [constraint]}
+    pods = [make.pod(requests={"cpu": "2"}, **given) for _ in range(3)]
+    pods.append(pod_with(make, "pvc", requests={"cpu": "1"}, **given))
+    claim = volume_claim(metadata=BOUND, volumeName="pv")
+    solution = solved(make, pods, [claim], [volume("pv", {ZONE: ["test-zone-1"]})])
+    counts: dict[tuple[str, ...], int] = {}
+    for item, zone in zip(solution.new_node_claims, zones(solution), strict=True):
+        counts[zone] = counts.get(zone, 0) + len(item.pods)
+    assert counts == {("test-zone-1",): 2, ("test-zone-2",): 1, ("test-zone-3",): 1}
+
+
+def test_volumes_that_are_not_attached_are_not_counted(make: Any) -> None:
+    names = [f"nfs-{index}" for index in range(4)]
+    claims = [volume_claim(name, metadata=BOUND, volumeName=name) for name in names]
+    volumes = [volume(name, nfs={"server": "s", "path": "/"}) for name in names]
+    given = {"nodes": [make.node("n")], "csi_nodes": [csi_node("n", 1)]}
+    solution = solved(make, [pod_with(make, name) for name in names], claims, volumes, **given)
+    assert [len(item.pods) for item in solution.existing] == [4]
+
+
+def test_two_volumes_a_pod_and_ten_attachments_make_five_pods_on_the_node(make: Any) -> None:
+    pairs = [(f"a{index}", f"b{index}") for index in range(6)]
+    claims = [volume_claim(name, storageClassName="sc") for pair in pairs for name in pair]
+    given = {"nodes": [make.node("n", allocatable={"pods": "50"})], "csi_nodes": [csi_node("n", 10)]}
+    pods = [pod_with(make, *pair) for pair in pairs]
+    solution = solved(make, pods, claims, (), [storage_class()], **given)
+    assert [len(item.pods) for item in solution.existing] == [5]
+    assert [len(item.pods) for item in solution.new_node_claims] == [1]
+
+
+def test_why_a_node_takes_no_more_volumes_is_told(make: Any) -> None:
+    names = ("a", "b")
+    claims = [volume_claim(name, storageClassName="sc") for name in names]
+    given = {"nodes": [make.node("n")], "csi_nodes": [csi_node("n", 1)], "pools": []}
+    solution = solved(make, [pod_with(make, *names)], claims, (), [storage_class()], **given)
+    assert (
+        "checking volume usage, would exceed volume limit "
+        "(provisioner=linodebs.csi.linode.com, volume-count=2, volume-limit=1)"
+    ) in {item.message for item in solution.unplaced[0].reason.walk()}
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_volumes_from_the_tree_count_for_the_driver_that_took_over(make: Any, *, bound: bool) -> None:
+    names = ("a", "b")
+    if bound:
+        claims = [volume_claim(name, metadata=BOUND, volumeName=name) for name in names]
+        volumes = [volume(name, awsElasticBlockStore={"volumeID": name}) for name in names]
+    else:
+        claims, volumes = [volume_claim(name, storageClassName="sc") for name in names], []
+    driver = {"name": "ebs.csi.aws.com", "allocatable": {"count": 1}}
+    limits = codec.convert({"metadata": {"name": "n"}, "spec": {"drivers": [driver]}}, CSINode)
+    classes = [storage_class("sc", provisioner="kubernetes.io/aws-ebs")]
+    pods = [pod_with(make, name) for name in names]
+    solution = solved(make, pods, claims, volumes, classes, nodes=[make.node("n")], csi_nodes=[limits])
+    assert [len(item.pods) for item in solution.existing] == [1]
+
+
+@pytest.mark.parametrize(
+    ("claim", "options", "text"),
+    [
+        (
+            volume_claim(storageClassName="sc"),
+            {"unsupported_topology_keys": frozenset({ZONE})},
+            (
+                "storage class uses unsupported topology key "
+                f"(PersistentVolumeClaim=default/pvc, StorageClass=sc, TopologyKey={ZONE})"
+            ),
+        ),
+        (
+            volume_claim(storageClassName="sc"),
+            {"unsupported_provisioners": frozenset({"linodebs.csi.linode.com"})},
+            (
+                "provisioner is not supported (PersistentVolumeClaim=default/pvc, "
+                "Provisioner=linodebs.csi.linode.com, StorageClass=sc)"
+            ),
+        ),
+        (
+            volume_claim(metadata=BOUND, volumeName="pv"),
+            {"unsupported_provisioners": frozenset({"old.example.com"})},
+            (
+                "provisioner is not supported (PersistentVolume=pv, PersistentVolumeClaim=default/pvc, "
+                "Provisioner=old.example.com, StorageClass=)"
+            ),
+        ),
+    ],
+)
+def test_what_the_provider_cannot_attach_or_place_is_refused(
+    make: Any, claim: Any, options: dict[str, Any], text: str
+) -> None:
+    item = volume("pv", csi={"driver": "old.example.com", "volumeHandle": "x"})
+    given = {"classes": [storage_class("sc", "test-zone-1")], "options": options}
+    (unplaced,) = solved(make, [pod_with(make, "pvc")], [claim], [item], **given).unplaced
+    assert unplaced.reason.message == f"ignoring pod, failed to validate pvc, {text}"
+    assert solved(make, [pod_with(make, "pvc")], [claim], [item], given["classes"]).unplaced == ()
