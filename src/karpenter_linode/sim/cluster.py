@@ -29,6 +29,7 @@ from karpenter_linode.sim.linode.events import NodeBooted
 from karpenter_linode.sim.linode.world import DEFAULT_CLUSTER, DEFAULT_DELAYS, LinodeWorld
 from karpenter_linode.sim.machine_shape import MachineShape, shape_of
 from karpenter_linode.sim.metrics import MemoryMetrics
+from karpenter_linode.sim.namespaces import NamespaceController
 from karpenter_linode.sim.nodes import Machine, NodeLifecycle
 from karpenter_linode.sim.nvidia import DriverBehaviour, NvidiaDriver, device_classes
 from karpenter_linode.sim.replicas import ReplicaKeeper
@@ -151,7 +152,7 @@ class EmbeddedCluster:
     def _build(self, settings: SimSettings) -> None:
         """The parts that listen to the store, in the order in which they hear of a change."""
         context = self.context
-        self.collectors = (GarbageCollector(context), PodGarbageCollector(context))
+        self.collectors = (GarbageCollector(context), PodGarbageCollector(context), NamespaceController(context))
         self.nodes = NodeLifecycle(context)
         self.claims = ClaimController(context)
         self.scheduler = KubeScheduler(context)

@@ -35,7 +35,7 @@ class EventRecorder:
         keep: how many events are known again when they are repeated, the latest; None for all.
     """
 
-    def __init__(  # noqa: PLR0913 - what an event is made of, and one bound
+    def __init__(
         self,
         store: Store,
         clock: Clock,

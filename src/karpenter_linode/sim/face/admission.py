@@ -1,4 +1,4 @@
-"""What a written object must look like before the store sees it: the shape of its schema, known fields, CRD defaults."""
+"""What a written object must look like before the store sees it: its schema's shape, known fields, CRD defaults."""
 
 from __future__ import annotations
 

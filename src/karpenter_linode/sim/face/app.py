@@ -104,30 +104,18 @@ class Face:
         return self._resource(_understood(request, path, body))
 
     def _document(self, request: Request, path: str) -> tuple[Plain, str] | None:
-        """What is served beside resources: version, discovery, OpenAPI."""
+        """What is served beside resources, with its content type: version, discovery, OpenAPI."""
         parts = path.strip("/").split("/")
         content: Plain | None = None
         match parts:
             case ["version"]:
                 content = self._version_info()
-            case ["api" | "apis"] if discovery.AGGREGATED.replace(" ", "") in _accepted(request):
+            case ["api" | "apis"] if discovery.AGGREGATED in _accepted(request):
                 return discovery.aggregated(core=parts == ["api"]), discovery.AGGREGATED
-            case ["api"]:
-                content = discovery.core_versions()
-            case ["apis"]:
-                content = discovery.groups()
-            case ["api", version]:
-                content = discovery.resource_list(version)
-            case ["apis", name]:
-                content = discovery.group(name)
-            case ["apis", name, version]:
-                content = discovery.resource_list(f"{name}/{version}")
-            case ["openapi", "v3"]:
-                content = openapi.index()
-            case ["openapi", "v3", "api", version]:
-                content = openapi.document(version)
-            case ["openapi", "v3", "apis", name, version]:
-                content = openapi.document(f"{name}/{version}")
+            case ["api" | "apis", *_]:
+                content = discovery.document(parts)
+            case ["openapi", "v3", *place]:
+                content = openapi.document("/".join(place[1:])) if place else openapi.index()
         return None if content is None else (content, "application/json")
 
     def _version_info(self) -> Plain:

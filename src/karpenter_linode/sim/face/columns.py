@@ -5,6 +5,7 @@ The columns are those of Kubernetes' own printers, so that kubectl's output is w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ from msgspec import Struct
 from karpenter_linode.sim.face.ages import age
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 Plain = dict[str, Any]
 NONE: Final = "<none>"

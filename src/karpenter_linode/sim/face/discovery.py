@@ -26,19 +26,22 @@ def all_group_versions() -> tuple[str, ...]:
     return (*group_versions(), *REVIEWS)
 
 
-def core_versions() -> Plain:
-    """``GET /api``."""
-    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
-
-
-def groups() -> Plain:
-    """``GET /apis``."""
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(name) for name in _group_names() if name]}
-
-
-def group(name: str) -> Plain | None:
-    """``GET /apis/<group>``, or None where there is no such group."""
-    return {"apiVersion": "v1", **_group(name)} if name and name in _group_names() else None
+def document(parts: list[str]) -> Plain | None:
+    """The document at a path of discovery, or None where there is none."""
+    match parts:
+        case ["api"]:
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+        case ["apis"]:
+            found = [_group(name) for name in _group_names() if name]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": found}
+        case ["apis", name] if name and name in _group_names():
+            return {"apiVersion": "v1", **_group(name)}
+        case ["api", version]:
+            return resource_list(version)
+        case ["apis", name, version]:
+            return resource_list(f"{name}/{version}")
+        case _:
+            return None
 
 
 def resource_list(api_version: str) -> Plain | None:

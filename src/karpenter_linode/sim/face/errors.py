@@ -51,17 +51,10 @@ def no_such_path() -> RequestError:
     return RequestError(404, "the server could not find the requested resource")
 
 
-def status_of(error: KubeError, *, group: str = "", resource: str = "", name: str = "") -> dict[str, Any]:
-    """The Status object of an error.
-
-    Args:
-        error: what went wrong.
-        group, resource, name: what the request was about, where it was about an object.
-    """
+def status_of(error: KubeError) -> dict[str, Any]:
+    """The Status object of an error."""
     reason = "AlreadyExists" if isinstance(error, AlreadyExistsError) else _REASONS.get(error.status, "Unknown")
     details: dict[str, Any] = {}
-    if name or resource:
-        details = {key: value for key, value in (("name", name), ("group", group), ("kind", resource)) if value}
     if isinstance(error, RefusedError):
         causes = [_cause(problem) for problem in error.problems]
         details = {"name": error.name, "group": error.kind.group, "kind": error.kind.kind, "causes": causes}
@@ -85,7 +78,7 @@ def status_of(error: KubeError, *, group: str = "", resource: str = "", name: st
 
 def success(*, group: str, resource: str, name: str, uid: str) -> dict[str, Any]:
     """The Status object of a deletion that is complete."""
-    details = {key: value for key, value in (("name", name), ("group", group), ("kind", resource), ("uid", uid))}
+    details = {"name": name, "group": group, "kind": resource, "uid": uid}
     return {
         "kind": "Status",
         "apiVersion": "v1",

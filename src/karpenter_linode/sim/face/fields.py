@@ -1,7 +1,7 @@
 """Sets of fields, as ``metadata.managedFields`` keeps them: which fields of an object somebody has set.
 
-A path is a tuple of steps: ``f:name`` for a member of a mapping, ``k:{...}`` for an item of a list with keys, ``v:...`` for
-an item of a set. Lists without keys and atomic mappings count as one value.
+A path is a tuple of steps: ``f:name`` for a member of a mapping, ``k:{...}`` for an item of a list with keys, ``v:...``
+for an item of a set. Lists without keys and atomic mappings count as one value.
 Source: KEP-555 (server-side apply), the merge types of the OpenAPI extensions.
 """
 

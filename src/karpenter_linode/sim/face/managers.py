@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from karpenter_linode.sim.face import fields
 from karpenter_linode.sim.face.errors import RequestError
+from karpenter_linode.sim.face.fields import Path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from karpenter_linode.sim.face.fields import Path
     from karpenter_linode.sim.face.schemas import Schema
 
 Plain = dict[str, Any]

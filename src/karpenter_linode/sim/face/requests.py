@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -15,8 +16,6 @@ from karpenter_linode.sim.face.protobuf import CONTENT_TYPE, parse_protobuf
 from karpenter_linode.sim.face.served import Resource, find_resource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from karpenter_linode.sim.resource_types import ResourceType
 
 MAX_BODY: Final = 3 << 20
@@ -29,6 +28,7 @@ STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 _MAX_MANAGER: Final = 128
+_MOST_STEPS: Final = 3  # resource, name, subresource
 _OF_NAMESPACES: Final = frozenset({"status", "finalize"})
 _TRUE: Final = frozenset({"true", "1", "t", "T", "TRUE", "True"})
 _VALIDATION: Final = ("Strict", "Warn", "Ignore")
@@ -161,17 +161,13 @@ def parse_path(path: str) -> Target:
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in _OF_NAMESPACES:  # noqa: PLR2004  # .../ns/resource
         namespace, rest = rest[1], rest[2:]
     resource = find_resource(api_version, rest[0])
-    plural, name, subresource, *more = *rest, "", ""
-    if resource is None or more[1:] or (len(rest) > 1 and not name) or len(rest) > 3:  # noqa: PLR2004  # name/subresource
+    if resource is None or len(rest) > _MOST_STEPS or "" in rest[1:]:
         raise no_such_path()
-    known = {item.name for item in resource.subresources}
+    name, subresource = (*rest[1:], "", "")[:2]
+    known = {item.name for item in resource.subresources} | ({"", "log"} if rest[0] == "pods" else {""})
     wrong_scope = bool(namespace) and not resource.type.namespaced
     homeless = resource.type.namespaced and not namespace and bool(name)
-    if (
-        wrong_scope
-        or homeless
-        or (subresource and subresource not in known and (plural, subresource) != ("pods", "log"))
-    ):
+    if wrong_scope or homeless or subresource not in known:
         raise no_such_path()
     return Target(resource, namespace, name, subresource)
 
@@ -197,10 +193,10 @@ def parse_yaml(body: bytes, content_type: str) -> Any:
         RequestError: another format (415), too large (413), malformed or nested too deep (400).
     """
     if content_type not in (APPLY_PATCH, "application/yaml"):
-        accepted = ", ".join(("application/json", "application/yaml"))
         raise RequestError(
             415,
-            f"the body of the request was in an unknown format - accepted media types include: {accepted}",
+            "the body of the request was in an unknown format - accepted media types include: application/json, "
+            "application/yaml",
         )
     try:
         return parse_json(body)

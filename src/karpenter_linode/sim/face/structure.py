@@ -1,4 +1,4 @@
-"""Whether an object has the shape of its schema: types of fields, fields that the kind does not have, bounds of CRDs."""
+"""Whether an object has the shape of its schema: types of fields, fields of no such kind, bounds of CRDs."""
 
 from __future__ import annotations
 
@@ -114,18 +114,12 @@ def _kind(value: Any) -> str:
 
 def _rules(schema: Schema, value: Any, path: str) -> Iterator[str]:
     """Rules of the schema that a value breaks, in the API server's words."""
-    shown = json.dumps(value)
     allowed = schema.get("enum")
     if allowed is not None and value not in allowed:
-        yield f"Unsupported value: {shown}: supported values: {', '.join(json.dumps(item) for item in allowed)}"
+        known = ", ".join(json.dumps(item) for item in allowed)
+        yield f"Unsupported value: {json.dumps(value)}: supported values: {known}"
     if isinstance(value, str):
-        pattern = schema.get("pattern")
-        if pattern and re2.search(pattern, value) is None:
-            yield f"Invalid value: {shown}: {path} in body should match '{pattern}'"
-        if len(value) > schema.get("maxLength", len(value)):
-            yield f"Too long: may not be more than {schema['maxLength']} bytes"
-        if len(value) < schema.get("minLength", 0):
-            yield f"Invalid value: {shown}: {path} in body should be at least {schema['minLength']} chars long"
+        yield from _text_rules(schema, value, path)
     elif isinstance(value, list):
         if len(value) > schema.get("maxItems", len(value)):
             yield f"Too many: {len(value)}: must have at most {schema['maxItems']} items"
@@ -133,6 +127,16 @@ def _rules(schema: Schema, value: Any, path: str) -> Iterator[str]:
             yield f"Invalid value: {len(value)}: {path} in body should have at least {schema['minItems']} items"
     elif isinstance(value, int | float) and not isinstance(value, bool):
         if value > schema.get("maximum", value):
-            yield f"Invalid value: {shown}: {path} in body should be less than or equal to {schema['maximum']}"
+            yield f"Invalid value: {value}: {path} in body should be less than or equal to {schema['maximum']}"
         if value < schema.get("minimum", value):
-            yield f"Invalid value: {shown}: {path} in body should be greater than or equal to {schema['minimum']}"
+            yield f"Invalid value: {value}: {path} in body should be greater than or equal to {schema['minimum']}"
+
+
+def _text_rules(schema: Schema, value: str, path: str) -> Iterator[str]:
+    pattern = schema.get("pattern")
+    if pattern and re2.search(pattern, value) is None:
+        yield f"Invalid value: {json.dumps(value)}: {path} in body should match '{pattern}'"
+    if len(value) > schema.get("maxLength", len(value)):
+        yield f"Too long: may not be more than {schema['maxLength']} bytes"
+    if len(value) < schema.get("minLength", 0):
+        yield f"Invalid value: {json.dumps(value)}: {path} in body should be at least {schema['minLength']} chars long"

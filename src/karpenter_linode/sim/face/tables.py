@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from karpenter_linode.sim.face.columns import DEFAULT_COLUMNS, Column
-from karpenter_linode.sim.face.columns_dra import DRA_COLUMNS
 from karpenter_linode.sim.face.columns_custom import custom_columns
+from karpenter_linode.sim.face.columns_dra import DRA_COLUMNS
 from karpenter_linode.sim.face.columns_pod import POD_COLUMNS
 from karpenter_linode.sim.face.columns_workload import WORKLOAD_COLUMNS
 
