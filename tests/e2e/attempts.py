@@ -8,6 +8,7 @@ from _pytest.runner import runtestprotocol
 # For one attempt of one test. What its fixtures do, a build among it, is not counted: it has limits of its own.
 _SECONDS = 420
 FIRST_FAILURE = "failure of the first attempt"
+END_TO_END = "end to end"  # reports carry properties, and no markers
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -23,6 +24,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """Runs an end-to-end test, and once more where it fails; leaves all other tests to pytest."""
     if item.get_closest_marker("e2e") is None:
         return None
+    item.user_properties.append((END_TO_END, True))
     hook = item.ihook
     hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, nextitem=nextitem, log=False)
@@ -43,6 +45,11 @@ def _forget_broken_fixtures(item: pytest.Item) -> None:
         for definition in definitions:
             if definition.cached_result is not None and definition.cached_result[2] is not None:
                 definition.cached_result = None
+
+
+def is_end_to_end(report: pytest.TestReport) -> bool:
+    """Whether the report is of an end-to-end test."""
+    return END_TO_END in dict(report.user_properties)
 
 
 def first_failure(report: pytest.TestReport) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attempts import first_failure
+from attempts import first_failure, is_end_to_end
 
 if TYPE_CHECKING:
     import pytest
@@ -36,7 +36,7 @@ def _reports(terminalreporter: pytest.TerminalReporter) -> dict[str, list[pytest
         items = [
             item
             for item in terminalreporter.stats.get(outcome, ())
-            if "e2e" in item.keywords and (item.when == "call" or outcome != "passed")
+            if is_end_to_end(item) and (item.when == "call" or outcome != "passed")
         ]
         if items:
             found[outcome] = sorted(items, key=lambda item: item.nodeid)
