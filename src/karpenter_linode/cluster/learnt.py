@@ -26,7 +26,11 @@ _LEARNT: Final = (res.CPU, res.MEMORY, res.EPHEMERAL_STORAGE)
 
 
 class LearntPlans:
-    """Remembers the least that nodes of a plan have reported, for each NodeClass, as long as the process lives."""
+    """Remembers the least that nodes of a plan have reported, for each NodeClass.
+
+    Nothing is written down: a new process learns it again, in its first pass, from the nodes that are still there. Of a
+    plan whose nodes have all gone it buys one node too many at the most before it knows again.
+    """
 
     def __init__(self) -> None:
         self._least: dict[tuple[str, str], res.Resources] = {}

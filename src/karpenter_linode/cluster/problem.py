@@ -62,6 +62,7 @@ def build_problem(
         storage_classes=view.all(core.StorageClass),
         csi_nodes=view.all(core.CSINode),
         deleting_pod_uids=frozenset(pod.uid for pod in displaced),
+        nominations=view.nominations,
         options=options,
         now=now,
     )

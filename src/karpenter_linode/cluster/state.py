@@ -10,7 +10,7 @@ from karpenter_linode.model.karpenter import NodeClaim
 from karpenter_linode.model.meta import KubeObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
 T = TypeVar("T", bound=KubeObject)
@@ -93,6 +93,15 @@ class ClusterState(View):
         if present is None or present < until:
             self._nominated[state_node_id] = until
 
+    def send(self, nominations: Mapping[str, str]) -> None:
+        """Remember where pods are to go, by UID: to a NodeClaim or else to a Node, by name."""
+        self.nominations.update(nominations)
+
+    def recall(self) -> Mapping[str, str]:
+        """Forget where pods were to go; returns it."""
+        before, self.nominations = self.nominations, {}
+        return before
+
     def mark_for_deletion(self, *state_node_ids: str) -> None:
         """A disruption command is removing these: they give no room any more."""
         self._marks.update(state_node_ids)
@@ -106,7 +115,7 @@ class ClusterState(View):
     def snapshot(self) -> View:
         """An immutable view of this moment."""
         tables: dict[type[KubeObject], Any] = {kind: table.freeze() for kind, table in self._tables.items()}
-        return View(tables, self._marked, self._nominated)
+        return View(tables, self._marked, self._nominated, self.nominations)
 
     def _remember_gone(self, uid: str) -> None:
         if not uid:

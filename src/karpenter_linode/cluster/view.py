@@ -110,6 +110,7 @@ class View:
         tables: one for each mirrored kind.
         marked: state node ids that a disruption command is removing.
         nominated: until when pods are expected on a state node, by state node id.
+        nominations: where the last decision sent each pod, by UID: the NodeClaim's name or else the Node's.
 
     A state node's id is its NodeClaim's name, or the Node's where there is no NodeClaim, prefixed by the kind.
     """
@@ -119,7 +120,9 @@ class View:
         tables: Mapping[type[KubeObject], Table[Any]],
         marked: frozenset[str] = frozenset(),
         nominated: Mapping[str, datetime] | None = None,
+        nominations: Mapping[str, str] | None = None,
     ) -> None:
+        self.nominations = dict(nominations or {})
         self._tables = tables
         self._marked = marked
         self._nominated = dict(nominated or {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.cluster.learnt import LearntPlans
@@ -18,6 +19,7 @@ from karpenter_linode.model.core import Node
 from karpenter_linode.model.karpenter import NodeClaim, NodePool
 from karpenter_linode.ports import CloudError, KubeError
 from karpenter_linode.scheduling import PlanTables, Simulation
+from karpenter_linode.scheduling.solver import UNREACHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from karpenter_linode.controllers.batcher import Batcher
     from karpenter_linode.controllers.runtime import Runtime
     from karpenter_linode.model.instance_type import InstanceType
-    from karpenter_linode.scheduling.problem import ExistingPlacement, PlannedNodeClaim, Problem, Solution
+    from karpenter_linode.scheduling.problem import PlannedNodeClaim, Problem, Solution
     from karpenter_linode.scheduling.resources import Resources
 
 NAME: Final = "provisioner"
@@ -54,8 +56,9 @@ class Provisioner(Loop):
         self._unsure = False  # whether a NodeClaim may exist that the mirror doesn't show yet
 
     async def step(self) -> float:
-        """Wait for a batch and provide for it."""
-        await self._batcher.wait()
+        """Wait for a batch and provide for it; what may be old is read while the batch is still open."""
+        await self._batcher.opened()
+        await asyncio.gather(self._batcher.wait(), self._read_ahead())
         await self.provide()
         return 0.0
 
@@ -67,9 +70,7 @@ class Provisioner(Loop):
         """
         if self._unsure:
             await self._look_for_created()
-        pools = [
-            pool for pool in self._runtime.state.all(NodePool) if is_supported(pool.spec.template.spec.node_class_ref)
-        ]
+        pools = self._supported_pools()
         predicted = await self._instance_types(pools)
         view, now = self._runtime.state.snapshot(), self._runtime.now()
         self._learnt.learn(view)
@@ -81,6 +82,7 @@ class Provisioner(Loop):
         problem = build_problem(view, pending, instance_types, self._runtime.settings.scheduling, now)
         if not problem.pods:
             self._report.pending_by_zone({})
+            self._runtime.state.recall()
             return
         self._report.begins(problem)
         simulation = Simulation(problem, self._tables)
@@ -89,14 +91,24 @@ class Provisioner(Loop):
         self.last = (problem, solution)
         self._report.relaxed(simulation.relaxed())
         self._report.solved(problem, solution, self._runtime.now() - now)
-        self._nominate(solution.existing)
+        self._nominate(solution)
         await self._create_all(solution.new_node_claims)
+
+    async def _read_ahead(self) -> None:
+        """Let the cloud provider ask for plans and availability now; ``provide`` meets the errors."""
+        for pool in self._supported_pools():
+            with suppress(CloudError, KubeError):
+                await self._runtime.cloud.instance_types(pool)
 
     async def _look_for_created(self) -> None:
         """A NodeClaim whose creation seemed to fail may exist all the same: a second one would buy a second Linode."""
         for claim in (await self._runtime.kube.list(NodeClaim)).items:
             self._runtime.observe(claim)
         self._unsure = False
+
+    def _supported_pools(self) -> list[NodePool]:
+        pools = self._runtime.state.all(NodePool)
+        return [pool for pool in pools if is_supported(pool.spec.template.spec.node_class_ref)]
 
     async def _instance_types(self, pools: Iterable[NodePool]) -> dict[str, tuple[InstanceType, ...]]:
         found: dict[str, tuple[InstanceType, ...]] = {}
@@ -126,14 +138,21 @@ class Provisioner(Loop):
             if reason.code != NOT_FOR_KARPENTER:
                 self._report.failed_scheduling(pod, text)
 
-    def _nominate(self, placements: Iterable[ExistingPlacement]) -> None:
+    def _nominate(self, solution: Solution) -> None:
+        """Expect pods where they were sent; those that were not reached stay where they were sent before."""
         until = self._runtime.now() + self._runtime.settings.nomination_window
-        for placement in placements:
-            claim = self._runtime.state.get(NodeClaim, placement.node_claim) if placement.node_claim else None
-            node = self._runtime.state.get(Node, placement.node)
-            ident = state_node_id(node, claim)
+        state, sent = self._runtime.state, dict[str, str]()
+        before = state.recall()
+        for item in solution.unplaced:
+            if item.reason.code in UNREACHED and item.pod.uid in before:
+                sent[item.pod.uid] = before[item.pod.uid]
+        for placement in solution.existing:
+            claim = state.get(NodeClaim, placement.node_claim) if placement.node_claim else None
+            ident = state_node_id(state.get(Node, placement.node), claim)
             if ident:
-                self._runtime.state.nominate(ident, until)
+                state.nominate(ident, until)
+            sent.update((pod.uid, placement.node_claim or placement.node) for pod in placement.pods)
+        state.send(sent)
 
     async def _create_all(self, planned: tuple[PlannedNodeClaim, ...]) -> None:
         # Racing passes may overshoot a limit by what was created meanwhile, as upstream documents.
@@ -162,5 +181,7 @@ class Provisioner(Loop):
         # In the state before anything else can run: the next pass must see it, however long the watch takes.
         self._runtime.observe(claim)
         until = self._runtime.now() + self._runtime.settings.nomination_window
-        self._runtime.state.nominate(state_node_id(None, claim), until)
+        state = self._runtime.state
+        state.nominate(state_node_id(None, claim), until)
+        state.send({pod.uid: claim.name for pod in planned.pods})
         self._report.created(claim, planned)

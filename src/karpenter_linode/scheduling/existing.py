@@ -7,6 +7,7 @@ A label value, a toleration list and an amount of room are masks; only nodes lef
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from karpenter_linode.model import labels
@@ -109,12 +110,17 @@ class ExistingNode:
 class ExistingNodes:
     """All of them, initialized ones first, then by name.
 
+    A pod that an earlier decision sent to one of them is tried there before any other. Names are random, so without
+    that, pods that wait for nodes under way would change places from one decision to the next, and those that come late
+    would find that only larger nodes are left, which are then bought once more.
+
     Args:
         nodes: nodes that are not going away.
         bound: pods by node name.
         daemons: DaemonSets of the cluster.
         csi_nodes: attachment limits.
         volumes: to find the volumes of bound pods.
+        nominations: where pods were sent before, as in a Problem.
     """
 
     def __init__(
@@ -124,6 +130,7 @@ class ExistingNodes:
         daemons: Sequence[Daemon],
         csi_nodes: Iterable[CSINode] = (),
         volumes: VolumeIndex | None = None,
+        nominations: Mapping[str, str] | None = None,
     ) -> None:
         views = sorted((NodeView(state) for state in nodes), key=lambda view: (not view.initialized, view.name))
         limits = {node.name: _limits(node) for node in csi_nodes}
@@ -147,6 +154,8 @@ class ExistingNodes:
             taints = node.view.taints
             self._by_taints[taints] = self._by_taints.get(taints, 0) | node.bit
         self._room: dict[str, dict[int, int]] = {}
+        by_name = {_claim_or_node(node.view): node.bit for node in self.nodes} if nominations else {}
+        self._nominated = {uid: by_name.get(name, 0) for uid, name in (nominations or {}).items()}
 
     def hold_back(self, pools: Mapping[str, NodePool], now: datetime) -> None:
         """Keep running pods off nodes whose ``consolidateAfter`` has not passed (consolidation only, spec 2.5)."""
@@ -167,6 +176,17 @@ class ExistingNodes:
             for name, amount in shape.items:
                 mask &= self.with_room(name, amount)
         return mask
+
+    def first(self, pod: Pod, mask: int) -> int:
+        """The node of a mask that a pod tries first."""
+        return mask & self._nominated.get(pod.metadata.uid, 0) or mask & -mask
+
+    def alike(self, pods: Sequence[Pod], mask: int) -> Sequence[Pod]:
+        """The pods from the first on that all try the same node of a mask first."""
+        if not self._nominated:
+            return pods
+        node = self.first(pods[0], mask)
+        return list(takewhile(lambda pod: self.first(pod, mask) == node, pods))
 
     def values(self, key: str) -> dict[str, int]:
         """The values of a label and the nodes that have each."""
@@ -258,6 +278,10 @@ def node_labels(view: NodeView) -> dict[str, str]:
     current.update({key: value for key, value in view.labels.items() if key not in labels.ALIASES})
     current[labels.HOSTNAME] = view.hostname
     return current
+
+
+def _claim_or_node(view: NodeView) -> str:
+    return view.node_claim.name if view.node_claim is not None else _node_name(view)
 
 
 def _node_name(view: NodeView) -> str:

@@ -95,7 +95,8 @@ class Placer:
         self.steps_left -= 1
         mask = world.existing.candidates(shape)
         if mask:
-            return self._more_on_node(world.existing.nodes[(mask & -mask).bit_length() - 1], pods, shape, rules)
+            node = world.existing.nodes[world.existing.first(pods[0], mask).bit_length() - 1]
+            return self._more_on_node(node, world.existing.alike(pods, mask), shape, rules)
         alive = world.open.everything & ~shape.dead_open
         claim = world.open.first(alive)
         return self._more_on_claim(claim, alive, pods, shape, rules) if claim is not None else 0
@@ -142,7 +143,7 @@ class Placer:
         if mask and rules is not None:
             mask &= world.topology.existing_allowed(rules)
         while mask:
-            low = mask & -mask
+            low = world.existing.first(pod, mask)
             node = world.existing.nodes[low.bit_length() - 1]
             self.steps_left -= 1
             allocation = self._node_takes(node, pod, shape)

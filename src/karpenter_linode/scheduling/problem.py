@@ -83,6 +83,8 @@ class Problem(Struct, frozen=True, rename="camel", omit_defaults=True):
         nodes: every node and in-flight NodeClaim; those marked for deletion give no room.
         bound_pods: pods with ``spec.nodeName``, finished and terminating ones too.
         deleting_pod_uids: pods on deleting nodes; their devices count as free.
+        nominations: for pods that an earlier decision gave a place, by UID, the NodeClaim's name or else the Node's.
+            They are tried there first.
         now: the time of the decision.
     """
 
@@ -101,6 +103,7 @@ class Problem(Struct, frozen=True, rename="camel", omit_defaults=True):
     storage_classes: tuple[StorageClass, ...] = ()
     csi_nodes: tuple[CSINode, ...] = ()
     deleting_pod_uids: frozenset[str] = frozenset()
+    nominations: dict[str, str] = field(default_factory=dict)
     options: SchedulingOptions = field(default_factory=SchedulingOptions)
     now: datetime | None = None
 

@@ -53,7 +53,7 @@ class World:
         going = [is_marked_for_deletion(state) for state in problem.nodes]
         staying = [state for state, leaves in zip(problem.nodes, going, strict=True) if not leaves]
         volumes = self.volumes = _volumes(problem)
-        self.existing = ExistingNodes(staying, bound, daemons, problem.csi_nodes, volumes)
+        self.existing = ExistingNodes(staying, bound, daemons, problem.csi_nodes, volumes, problem.nominations)
         self.pools = self._usable_pools()
         self.plan_sets = self._plan_sets(tables if tables is not None else PlanTables(catalogs=len(self.pools)))
         self.templates = self._templates(daemons)

@@ -183,3 +183,27 @@ def test_while_consolidating_running_pods_stay_off_nodes_that_wait(make: Any) ->
     for pod, used in ((running, False), (make.pod(), True)):
         solution = make.solve([pod], [pool], nodes=[node], options={"enforce_consolidate_after": True})
         assert bool(solution.existing) is used
+
+
+def test_a_pod_is_tried_first_where_it_was_sent_before(make: Any) -> None:
+    nodes = [make.node(name, with_node=False) for name in ("a", "b")]
+    pods = [make.pod("p", uid="u")]
+    assert places(make.solve(pods, nodes=nodes)) == {"claim-of-a": ["p"]}
+    assert places(make.solve(pods, nodes=nodes, nominations={"u": "claim-of-b"})) == {"claim-of-b": ["p"]}
+
+
+@pytest.mark.parametrize("sent_to", ["gone", "full", "claim-of-small"])
+def test_where_it_does_not_fit_any_more_it_goes_elsewhere(make: Any, sent_to: str) -> None:
+    nodes = [make.node("free"), make.node("full", managed=False), make.node("small")]
+    running = [make.running(name, requests={"cpu": "3"}) for name in ("full", "small")]
+    pod = make.pod("p", uid="u", requests={"cpu": "2"})
+    solution = make.solve([pod], nodes=nodes, bound_pods=running, nominations={"u": sent_to})
+    assert places(solution) == {"free": ["p"]}
+
+
+def test_equal_pods_that_were_sent_apart_stay_apart(make: Any) -> None:
+    nodes = [make.node(name, with_node=False) for name in ("a", "b", "c")]
+    pods = [make.pod(f"p{number}", uid=f"u{number}") for number in range(5)]
+    sent = {"u0": "claim-of-b", "u1": "claim-of-b", "u3": "claim-of-c", "u4": "claim-of-b"}
+    found = places(make.solve(pods, nodes=nodes, nominations=sent))
+    assert found == {"claim-of-a": ["p2"], "claim-of-b": ["p0", "p1", "p4"], "claim-of-c": ["p3"]}
