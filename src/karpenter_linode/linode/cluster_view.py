@@ -118,13 +118,12 @@ class ClusterReader:
             return await self._read()
 
     async def _read(self) -> ClusterView:
-        pools = tuple(
-            sorted(
-                (pool for pool in await self._client.list_pools(self._cluster.id) if is_ours(pool)),
-                key=lambda pool: pool.id,
-            ),
+        # Side by side: a member that one of the two answers is too old to show is fetched below, or comes next time.
+        all_pools, listed = await asyncio.gather(
+            self._client.list_pools(self._cluster.id),
+            self._client.list_instances({"tags": {"+contains": tags.MANAGED}}),
         )
-        listed = await self._client.list_instances({"tags": {"+contains": tags.MANAGED}})
+        pools = tuple(sorted((pool for pool in all_pools if is_ours(pool)), key=lambda pool: pool.id))
         instances = {
             item.id: item for item in listed if item.lke_cluster_id == self._cluster.id and tags.MANAGED in item.tags
         }

@@ -15,9 +15,7 @@ from karpenter_linode.model import labels
 from karpenter_linode.ports import CloudError, InstanceNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from karpenter_linode.linode.lane import PoolLane
+    from karpenter_linode.linode.lanes import Lanes
     from karpenter_linode.linode.toolbox import Toolbox
     from karpenter_linode.model.linode import LinodeInstance, LKENode, LKEPool
 
@@ -27,11 +25,11 @@ class Deletion:
 
     Args:
         tools: the API.
-        lane: the lane of an identity, whose lock keeps a deletion and a growth of the same pools apart.
+        lanes: a lane keeps a deletion and a growth of the same pools apart.
     """
 
-    def __init__(self, tools: Toolbox, lane: Callable[[tags.PoolIdentity], PoolLane]) -> None:
-        self._tools, self._lane = tools, lane
+    def __init__(self, tools: Toolbox, lanes: Lanes) -> None:
+        self._tools, self._lanes = tools, lanes
 
     async def delete(self, number: int) -> None:
         """Start the deletion of an instance; see ``LinodeCloudProvider.delete``."""
@@ -45,7 +43,7 @@ class Deletion:
             if is_leaving(instance) or tags.MANAGED in instance.tags:
                 return  # its place in the pool is gone already, the machine follows
             raise CloudError(f"instance {number} is no member of a pool of this provider; it is left alone")
-        async with self._lane(_identity(pool)).lock:
+        async with self._lanes.of(_identity(pool)).exclusive():
             await self._delete_member(instance, pool)
 
     def _pool_of(self, instance: LinodeInstance, pools: tuple[LKEPool, ...]) -> LKEPool | None:

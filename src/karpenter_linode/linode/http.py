@@ -7,6 +7,7 @@ second machine; whoever creates looks up what became of it (spec/linode-provider
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
@@ -37,6 +38,8 @@ _REQUEST_TIMEOUT: Final = 408
 _TOO_MANY: Final = 429
 _SERVER: Final = 500
 _BAD: Final = 400
+_LONGEST_ANSWER: Final = 16 << 20
+"""Bytes, unpacked. The longest page of the longest list takes less than one of these 16 MiB."""
 
 
 class RetryPolicy(Struct, frozen=True):
@@ -185,7 +188,8 @@ class LinodeHttp:
         status, remaining, scopes = 0, None, None
         try:
             async with asyncio.timeout(self._options.timeout_seconds):
-                response = await self._http.send(self._request(call))
+                response = await self._http.send(self._request(call), stream=True)
+                content = await _bounded(response)
             status, remaining = response.status_code, _integer(response.headers.get("X-RateLimit-Remaining"))
             scopes = response.headers.get("X-OAuth-Scopes")
         except TimeoutError as error:
@@ -200,8 +204,10 @@ class LinodeHttp:
             seconds = (self._clock.now() - started).total_seconds()
             self._on_call(CallRecord(call.method, call.template, status, seconds, remaining, scopes))
         if status >= _BAD:
-            raise _error(call.route, response)
-        return response.content
+            raise _error(call.route, response, content or b"")
+        if content is None:
+            raise LinodeTransportError(call.route, f"the answer is longer than {_LONGEST_ANSWER >> 20} MiB")
+        return content
 
     def _request(self, call: ApiCall) -> httpx2.Request:
         headers = {} if call.filter is None else {"X-Filter": codec.encode(call.filter).decode()}
@@ -212,12 +218,28 @@ class LinodeHttp:
         return self._http.build_request(call.method, call.path, params=call.query, headers=headers, content=content)
 
 
+async def _bounded(response: httpx2.Response) -> bytes | None:
+    """The body; None where it is too long, whatever it says of its own length."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with aclosing(response.aiter_bytes()) as received:
+            async for part in received:
+                parts.append(part)
+                size += len(part)
+                if size > _LONGEST_ANSWER:
+                    return None
+    finally:
+        await response.aclose()
+    return b"".join(parts)
+
+
 class _ErrorBody(Struct):
     errors: tuple[FieldError, ...] = ()
 
 
-def _error(route: str, response: httpx2.Response) -> LinodeApiError:
-    status, errors = response.status_code, _field_errors(response)
+def _error(route: str, response: httpx2.Response, content: bytes) -> LinodeApiError:
+    status, errors = response.status_code, _field_errors(content)
     if status == httpx2.codes.NOT_FOUND:
         return LinodeNotFoundError(route, status, errors)
     if status in {httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN}:
@@ -231,9 +253,9 @@ def _error(route: str, response: httpx2.Response) -> LinodeApiError:
     return LinodeInvalidError(route, status, errors)
 
 
-def _field_errors(response: httpx2.Response) -> tuple[FieldError, ...]:
+def _field_errors(content: bytes) -> tuple[FieldError, ...]:
     try:
-        return codec.decode(response.content, _ErrorBody).errors
+        return codec.decode(content, _ErrorBody).errors
     except codec.DecodeError:
         return ()  # a proxy's page; the status says enough
 

@@ -14,7 +14,8 @@ from karpenter_linode.linode.cluster_view import (
 )
 from karpenter_linode.linode.deletion import Deletion
 from karpenter_linode.linode.errors import LinodeNotFoundError
-from karpenter_linode.linode.lane import PoolLane
+from karpenter_linode.linode.lane_plan import built_for
+from karpenter_linode.linode.lanes import Lanes
 from karpenter_linode.linode.ledger import Ledger
 from karpenter_linode.linode.node_classes import NodeClasses, NodeClassMissingError
 from karpenter_linode.linode.plan_book import PlanBook
@@ -96,14 +97,13 @@ class LinodeCloudProvider:
         )
         self._plans = PlanBook(self._tools)
         self._node_classes = NodeClasses(kube, events)
-        self._lanes: dict[tags.PoolIdentity, PoolLane] = {}
-        self._deletion = Deletion(self._tools, self._lane)
+        self._lanes = Lanes(self._tools)
+        self._deletion = Deletion(self._tools, self._lanes)
         self._begun: dict[str, PoolTemplate] = {}
 
     async def close(self) -> None:
         """Stop what runs in the background; machines that were asked for stay asked for."""
-        for lane in self._lanes.values():
-            await lane.close()
+        await self._lanes.close()
 
     async def create(self, node_claim: NodeClaim) -> Launched:
         """Build, or find what was built for this NodeClaim before: called again, it never buys twice.
@@ -119,9 +119,7 @@ class LinodeCloudProvider:
         except NodeClassMissingError as error:
             raise InsufficientCapacityError(f"resolving nodeclass, {error}") from error
         instance_types = await self._resolved_types(node_class)
-        instance = self._built_before(node_claim, await self._tools.reader.read())
-        if instance is None:
-            instance = await self._buy(node_claim, node_class, instance_types)
+        instance = await self._obtain(node_claim, node_class, instance_types)
         self._begun.pop(node_claim.name, None)
         chosen = next((item for item in instance_types if item.name == instance.type), None)
         if chosen is None:
@@ -181,30 +179,23 @@ class LinodeCloudProvider:
         except (CloudError, ValueError) as error:
             raise CreateError("InstanceTypeResolutionFailed", f"Error resolving instance types: {error}") from error
 
-    def _built_before(self, node_claim: NodeClaim, view: ClusterView) -> LinodeInstance | None:
-        """The instance that already serves this NodeClaim: by exact claim tag, the oldest if somebody made two."""
-        wanted = tags.claim_tag(node_claim.name)
-        found = [item for item in view.instances.values() if wanted in item.tags and not is_leaving(item)]
-        if not found:
-            return None
-        found.sort(key=lambda item: item.id)
-        self._tools.logger.debug("found existing instance for nodeclaim", NodeClaim=node_claim.name, id=found[0].id)
-        if len(found) > 1:
-            others = ", ".join(str(item.id) for item in found[1:])
-            message = f"instances {others} carry the claim tag of {found[0].id} too and will be removed"
-            self._tools.events.publish(node_claim, "Warning", "DuplicateInstances", message)
-        return found[0]
-
-    async def _buy(
+    async def _obtain(
         self,
         node_claim: NodeClaim,
         node_class: LinodeNodeClass,
         instance_types: tuple[InstanceType, ...],
     ) -> LinodeInstance:
-        template = self._begun.get(node_claim.name) or self._template(node_claim, node_class, instance_types)
+        try:
+            template = self._begun.get(node_claim.name) or self._template(node_claim, node_class, instance_types)
+        except InsufficientCapacityError:
+            # No plan can be had any more; one may have been built before that.
+            built = built_for(await self._tools.reader.read(), node_claim.name)
+            if built:
+                return built[0]
+            raise
         self._remember(node_claim.name, template)
         try:
-            return await self._lane(template.identity).obtain(node_claim, template)
+            return await self._lanes.of(template.identity).obtain(node_claim, template)
         except InsufficientCapacityError:
             self._begun.pop(node_claim.name, None)
             raise
@@ -226,12 +217,6 @@ class LinodeCloudProvider:
         self._begun[node_claim] = template
         if len(self._begun) > _REMEMBERED:
             del self._begun[next(iter(self._begun))]
-
-    def _lane(self, identity: tags.PoolIdentity) -> PoolLane:
-        lane = self._lanes.get(identity)
-        if lane is None:
-            lane = self._lanes[identity] = PoolLane(identity, self._tools)
-        return lane
 
     def _sighting(self, instance: LinodeInstance, view: ClusterView | None) -> CloudInstance:
         claimed = tags.value_of(instance.tags, labels.NODECLAIM_TAG)

@@ -15,6 +15,8 @@ class ProviderOptions(Struct, frozen=True):
         ignore_dra_requests: count GPUs as ``nvidia.com/gpu`` instead of predicting devices.
         instance_types: settings that shape instance types.
         create_deadline: how long ``create`` waits for a member; it resumes when called again.
+        gather_quiet: NodeClaims are looked for once no other came for so long, so that one call buys for all of them.
+        gather_longest: the first of them waits no longer than this for the others.
         poll_interval: pause between looks at a growing pool, at first.
         poll_cap: the longest such pause.
         tag_verification_timeout: how long a written tag may stay invisible.
@@ -32,6 +34,8 @@ class ProviderOptions(Struct, frozen=True):
     ignore_dra_requests: bool = True
     instance_types: InstanceTypeOptions = InstanceTypeOptions()
     create_deadline: float = 120
+    gather_quiet: float = 0.1
+    gather_longest: float = 0.5
     poll_interval: float = 2
     poll_cap: float = 10
     tag_verification_timeout: float = 4

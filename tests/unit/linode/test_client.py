@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import traceback
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -233,6 +234,53 @@ def test_a_request_that_hangs_ends_after_its_time() -> None:
     assert isinstance(result, LinodeTransportError)
     assert "no answer within 10 s" in str(result)
     assert seconds == 10
+
+
+class Endless(httpx2.AsyncByteStream):
+    """An answer that has no end, and knows how much of it was taken and that it was let go."""
+
+    def __init__(self) -> None:
+        self.given, self.closed = 0, False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            self.given += 1 << 20
+            yield b" " * (1 << 20)
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+def test_an_answer_without_end_is_given_up_at_16_mebibytes() -> None:
+    answers: list[Endless] = []
+
+    def answer(_: httpx2.Request) -> httpx2.Response:
+        answers.append(Endless())
+        return httpx2.Response(200, stream=answers[-1])
+
+    error, records, _ = _run(answer, lambda client: client.create_pool(1, NewPool("g6-standard-1", 1)))
+    assert isinstance(error, LinodeTransportError)
+    assert error.outcome_unknown, "what was asked for may have been done"
+    assert "POST /lke/clusters/{cluster}/pools" in str(error)
+    assert "longer than 16 MiB" in str(error)
+    assert [(item.given >> 20, item.closed) for item in answers] == [(17, True)]
+    assert [record.status for record in records] == [200]
+
+
+@pytest.mark.parametrize(("status", "kind"), [(401, LinodeUnauthorizedError), (404, LinodeNotFoundError)])
+def test_an_error_page_without_end_still_tells_its_status(status: int, kind: type[LinodeApiError]) -> None:
+    error, _, _ = _run(lambda _: httpx2.Response(status, stream=Endless()), lambda client: client.get_instance(1))
+    assert type(error) is kind
+    assert error.errors == ()
+
+
+def test_a_small_packed_answer_that_unpacks_without_end_is_given_up() -> None:
+    packed = gzip.compress(b" " * (20 << 20))
+    assert len(packed) < 1 << 20
+    answer = httpx2.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx2.ByteStream(packed))
+    error, _, _ = _run(lambda _: answer, lambda client: client.create_pool(1, NewPool("g6-standard-1", 1)))
+    assert isinstance(error, LinodeTransportError)
+    assert "longer than 16 MiB" in str(error)
 
 
 def test_calls_are_counted_by_route_and_status() -> None:
