@@ -35,6 +35,10 @@ class Batcher:
             self._seen[uid] = None
             self._signal.set()
 
+    async def opened(self) -> None:
+        """Wait for the trigger that opens a window; ``wait`` is still to follow."""
+        await self._signal.wait()
+
     async def wait(self) -> None:
         """Wait for a trigger, then for the end of the window that it opened."""
         await self._signal.wait()
