@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 - a script, not a package
-"""Writes what the documentation takes from the program: the command reference and the runs shown in pages.
+"""Writes what the documentation takes from the program: commands, settings, metrics, and the runs shown in pages.
 
 A page marks a run with a comment, and the block below it holds what the run prints::
 
@@ -54,6 +54,7 @@ def refreshed(text: str) -> str:
 
 
 if __name__ == "__main__":
-    runpy.run_path(str(ROOT / "scripts/cli_reference.py"), run_name="__main__")
+    for script in ("cli_reference.py", "reference_tables.py"):
+        runpy.run_path(str(ROOT / "scripts" / script), run_name="__main__")
     for page in pages():
         page.write_text(refreshed(page.read_text()), encoding="utf-8")

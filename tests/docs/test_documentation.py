@@ -6,7 +6,7 @@ import re
 import runpy
 import shlex
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 import msgspec
@@ -15,7 +15,8 @@ import yaml
 from starlette.routing import Route
 
 from karpenter_linode.cli.main import COMMANDS, PROGRAM, cli, run
-from karpenter_linode.operator.flag_table import FLAGS
+from karpenter_linode.operator.flag_table import FLAGS, GATES, VARIABLES
+from karpenter_linode.operator.metric_table import METRICS, NODE_LABELS, NOT_THERE
 from karpenter_linode.operator.options import Options
 from karpenter_linode.operator.outcome import (
     BillLine,
@@ -32,6 +33,9 @@ from karpenter_linode.sim.linode.app import create_app
 from karpenter_linode.sim.linode.world import LinodeWorld
 from karpenter_linode.sim.scenario import Scenario, Step
 from karpenter_linode.sim.seeded import SeededRandom
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -100,15 +104,80 @@ def leaves(title: str, command: click.Command) -> list[tuple[str, click.Command]
     return [leaf for name, child in command.commands.items() for leaf in leaves(f"{title} {name}", child)]
 
 
-def test_every_setting_is_documented_with_its_default() -> None:
-    text = (DOCS / "reference/settings.md").read_text()
-    for field in msgspec.structs.fields(Options):
-        assert f"| `{field.name.replace('_', '-')}` |" in text, f"setting {field.name} is not documented"
+TABLES = runpy.run_path(str(ROOT / "scripts/reference_tables.py"))
 
 
-def test_settings_without_effect_are_told() -> None:
-    text = (DOCS / "reference/settings.md").read_text().rpartition("without an effect:")[2]
-    assert re.findall(r"`([^`]+)`", text) == [flag.name for flag in FLAGS if not flag.used]
+@pytest.mark.parametrize("page", TABLES["PAGES"], ids=lambda page: page.name)
+def test_tables_of_the_reference_are_what_the_program_has(page: Path) -> None:
+    text = page.read_text()
+    assert text == TABLES["filled"](text), "run: .venv/bin/python scripts/refresh_docs.py"
+
+
+def first_cells(page: str) -> set[str]:
+    """What the first cells of a page's tables name."""
+    rows = re.findall(r"^\| (`.*?) \|", (DOCS / "reference" / page).read_text(), re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+
+
+def test_every_setting_is_documented_and_nothing_else() -> None:
+    accepted = {f"--{flag.name}" for flag in FLAGS} | {item.name for item in VARIABLES} | set(GATES)
+    accepted |= {flag.variable for flag in FLAGS if not flag.used}
+    options = {field.name.replace("_", "-") for field in msgspec.structs.fields(Options)}
+    assert first_cells("settings.md") == accepted | options
+
+
+def test_every_metric_is_documented_and_nothing_else() -> None:
+    assert first_cells("metrics.md") == set(METRICS) | set(NOT_THERE) | set(NODE_LABELS)
+
+
+def test_the_command_takes_the_flags_of_the_table_and_no_others() -> None:
+    command = cli.get_command(click.Context(cli), "controller")
+    assert command is not None
+    taken = {option for parameter in command.params for option in parameter.opts}
+    assert taken == {f"--{flag.name}" for flag in FLAGS} | {"--kubeconfig", "--context"}
+
+
+CHART = ROOT / "charts/karpenter"
+
+
+def chart_values(value: Any, path: str = "") -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from chart_values(item, f"{path}.{key}" if path else key)
+    else:
+        yield path
+
+
+def test_chart_values_that_settings_name_exist() -> None:
+    values = set(chart_values(yaml.safe_load((CHART / "values.yaml").read_text())))
+    for item in (*FLAGS, *VARIABLES):
+        assert not item.chart or any(value == item.chart or value.startswith(f"{item.chart}.") for value in values), (
+            item
+        )
+
+
+def test_chart_values_that_are_settings_are_named_by_one() -> None:
+    named = {item.chart for item in (*FLAGS, *VARIABLES)}
+    values = chart_values(yaml.safe_load((CHART / "values.yaml").read_text()))
+    settings = [
+        value for value in values if re.match(r"settings\.|log|linodeDebug|api|region|controller\..*\.port", value)
+    ]
+    assert len(settings) > 15
+    for value in settings:
+        covered = any(value == name or value.startswith(f"{name}.") for name in named if name)
+        assert covered or value == "settings.clusterCABundle", f"{value} sets nothing"  # nothing reads a CA bundle
+
+
+def test_variables_that_the_chart_sets_are_settings_and_the_table_says_from_which_value() -> None:
+    template = (CHART / "templates/_env.tpl").read_text() + (CHART / "templates/secret.yaml").read_text()
+    flags = {flag.variable: flag.chart for flag in FLAGS}
+    charts = {**flags, **{item.name: item.chart for item in VARIABLES}}
+    plain = re.findall(r'\(list "([A-Z_]+)" \$?\.?(?:Values\.)?([\w.]+)\)', template)
+    assert len(plain) > 5
+    for name, value in plain:
+        assert charts[name] == value
+    for name in re.findall(r"^(?:- name: )?([A-Z][A-Z_]+)(?::|$)", template, re.MULTILINE):
+        assert charts[name], name
 
 
 def test_every_member_of_the_output_for_machines_is_documented() -> None:
