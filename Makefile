@@ -4,6 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= auto
+E2E_JOBS ?= 3# control planes at a time: tests on them wait more than they compute
 
 .PHONY: help setup demo test charts e2e check bench docs lock fmt clean
 
@@ -36,7 +37,7 @@ charts: setup ## render and check the charts with Helm 3 and 4, which come from 
 
 e2e: setup ## the tests on a real control plane, built with Go in many minutes the first time; E2E_KUBERNETES=1.34 for the oldest
 	@$(BIN)/python tests/e2e/controlplane_binary.py
-	@$(BIN)/python -m pytest -v -m e2e tests/e2e tests/charts
+	@$(BIN)/python -m pytest -v -m e2e -n $(E2E_JOBS) --dist loadgroup tests/e2e tests/charts
 
 check: setup ## format, lint, types, layers
 	@$(BIN)/ruff format --check .

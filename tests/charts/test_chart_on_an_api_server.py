@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("api-server")]
 
 EVERY_VALUE = ("--values", str(Path(__file__).with_name("every-value.yaml")))
 

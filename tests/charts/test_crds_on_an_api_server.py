@@ -13,7 +13,7 @@ from kube_api import wait_for
 if TYPE_CHECKING:
     import httpx2
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("api-server")]
 
 ROOT = Path(__file__).parents[2]
 CRDS = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "charts/karpenter-crd/templates").glob("*.yaml"))]

@@ -69,7 +69,7 @@ class ControlPlane:
             context.load_cert_chain(self.credentials / "admin.crt", self.credentials / "admin.key")
         else:
             headers["Authorization"] = f"Bearer {token}"
-        return httpx2.Client(base_url=self.url, verify=context, headers=headers, timeout=30.0, trust_env=False)
+        return httpx2.Client(base_url=self.url, verify=context, headers=headers, timeout=120.0, trust_env=False)
 
     def start(self) -> None:
         """Starts all parts and returns when the API server is ready and the controllers work.

@@ -268,7 +268,11 @@ SCENARIOS = (
 
 
 def bound(world: Stage, *names: str) -> Until:
-    return Until(f"{len(names)} pods to be bound", lambda: all(node_of(world, name) for name in names))
+    def probe() -> bool:
+        placed = {pod["metadata"]["name"] for pod in world.all("Pod") if pod["spec"].get("nodeName")}
+        return placed >= set(names)
+
+    return Until(f"{len(names)} pods to be bound", probe)
 
 
 def succeeded(world: Stage, *names: str) -> Until:

@@ -40,8 +40,8 @@ class Until(NamedTuple):
 
     what: str
     probe: Callable[[], Any]
-    seconds: float = 240.0
-    every: float = 0.05
+    seconds: float = 300.0
+    every: float = 0.2
 
 
 class Pause(NamedTuple):
