@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from msgspec.structs import replace
 
 from karpenter_linode.linode.client import LinodeClient
@@ -44,6 +46,12 @@ from karpenter_linode.sim.seeded import SeededRandom
 if TYPE_CHECKING:
     from karpenter_linode.sim.linode.delays import LinodeDelays
     from karpenter_linode.sim.linode.limits import RateLimits
+
+# The same examples each time, however slow the machine; `--hypothesis-profile=default` looks for new ones.
+hypothesis_settings.register_profile(
+    "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+)
+hypothesis_settings.load_profile("fixed")
 
 START = datetime(2026, 10, 1, tzinfo=UTC)
 
