@@ -22,7 +22,8 @@ class Mirror:
     """Keeps one kind in the cluster state.
 
     An expired watch is answered by a new list that is compared with what is known, so that nothing is lost and nothing
-    is told twice. A watch that says nothing at all for two minutes is opened again.
+    is told twice. A watch that says nothing at all for two minutes is opened again. Pauses grow while lists and watches
+    fail, or expire one after another before anything was heard; the first list after an expired watch comes at once.
 
     Args:
         runtime: ports and state.
@@ -34,7 +35,8 @@ class Mirror:
         self._runtime = runtime
         self._kind = kind
         self._version = ""
-        self._failures = 0
+        self._failures = 0  # in a row, without a sign of life between them; so are the next
+        self._expired = 0
         self._heard = 0.0
 
     async def run(self) -> None:
@@ -45,14 +47,19 @@ class Mirror:
                     await self._list()
                 await self._follow()
                 self._failures = 0
-            except GoneError:
+            except GoneError as error:
                 self._version = ""
+                if (
+                    self._expired
+                ):  # a server that forgets faster than it lists is not asked for everything again at once
+                    await self._pause(error, self._expired)
+                self._expired += 1
             except KubeError as error:
-                await self._pause(error)
+                self._failures += 1
+                await self._pause(error, self._failures)
 
-    async def _pause(self, error: KubeError) -> None:
-        self._failures += 1
-        delay = _BACKOFF.delay(self._failures, self._runtime.random)
+    async def _pause(self, error: KubeError, failures: int) -> None:
+        delay = _BACKOFF.delay(failures, self._runtime.random)
         self._runtime.logger.warning(
             "watching failed, trying again", controller=self.name, kind=self._kind.KIND, error=str(error), delay=delay
         )
@@ -93,6 +100,7 @@ class Mirror:
     async def _read(self) -> None:
         async for event in self._runtime.kube.watch(self._kind, self._version):
             self._heard = self._seconds()
+            self._failures = self._expired = 0
             self._version = event.resource_version or self._version
             self._apply(event)
 

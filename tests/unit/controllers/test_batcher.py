@@ -31,6 +31,18 @@ def test_when_a_window_closes(lab: Any, triggers: list[tuple[float, str]], close
     lab(story)
 
 
+def test_who_waits_for_the_opening_takes_nothing_from_the_window(lab: Any) -> None:
+    async def story(world: Any) -> None:
+        batcher = Batcher(world.clock, timedelta(seconds=1), timedelta(seconds=10))
+        asyncio.get_running_loop().call_at(2.0, batcher.trigger, "a")
+        await batcher.opened()
+        assert world.seconds() == pytest.approx(2.0)
+        await batcher.wait()
+        assert world.seconds() == pytest.approx(3.0)
+
+    lab(story)
+
+
 def test_the_same_pod_may_open_the_next_window(lab: Any) -> None:
     async def story(world: Any) -> None:
         batcher = Batcher(world.clock, timedelta(seconds=1), timedelta(seconds=10))

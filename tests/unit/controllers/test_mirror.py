@@ -5,7 +5,7 @@ from typing import Any
 
 from karpenter_linode.controllers.mirror import Mirror
 from karpenter_linode.model.core import Node
-from karpenter_linode.ports import KubeError
+from karpenter_linode.ports import GoneError, KubeError
 from karpenter_linode.sim.kube_faults import FaultRule
 from karpenter_linode.sim.resource_types import type_of
 
@@ -111,6 +111,51 @@ def test_a_server_that_is_down_is_asked_again_with_growing_pauses(lab: Any, node
         pauses = [fields["delay"] for message, fields in world.notebook.lines if "watching failed" in message]
         assert len(pauses) == 4
         assert pauses == sorted(pauses)
+        task.cancel()
+
+    lab(story)
+
+
+def gone(times: int) -> FaultRule:
+    return FaultRule(lambda call: call.verb == "watch", lambda _: GoneError("too old"), times=times)
+
+
+def test_a_watch_that_expires_is_listed_at_once_and_with_growing_pauses_when_it_expires_again(
+    lab: Any, node: Any
+) -> None:
+    async def story(world: Any) -> None:
+        world.create(node("a"))
+        world.faults.rules.append(gone(6))
+        task = asyncio.create_task(Mirror(world.runtime, Node).run())
+        await world.clock.sleep(60)
+        pauses = [fields["delay"] for message, fields in world.notebook.lines if "watching failed" in message]
+        assert len(pauses) == 5
+        assert pauses == sorted(pauses)
+        assert pauses[0] < 1
+        assert pauses[-1] > 10
+        world.create(node("b"))
+        await world.clock.sleep(1)
+        assert names(world) == ["a", "b"]
+        task.cancel()
+
+    lab(story)
+
+
+def test_an_event_between_ends_a_row_of_failures(lab: Any, node: Any) -> None:
+    async def story(world: Any) -> None:
+        world.faults.rules.append(gone(3))
+        task = asyncio.create_task(Mirror(world.runtime, Node).run())
+        await world.clock.sleep(30)
+        world.create(node("a"))
+        await world.clock.sleep(1)
+        pauses = sum("watching failed" in message for message, _ in world.notebook.lines)
+        history = world.store.history(type_of(Node))
+        world.faults.rules.append(gone(1))
+        history.drop_watches()
+        world.create(node("b"))
+        await world.clock.sleep(0.3)
+        assert names(world) == ["a", "b"]
+        assert sum("watching failed" in message for message, _ in world.notebook.lines) == pauses
         task.cancel()
 
     lab(story)
