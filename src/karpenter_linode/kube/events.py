@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from karpenter_linode.kube.bucket import TokenBucket
 from karpenter_linode.kube.http import KubeCall
+from karpenter_linode.model.repetitions import Repetitions
 from karpenter_linode.ports import KubeError, NotFoundError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class KubeEvents:
     def __init__(self, http: KubeHttp, logger: Logger, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._http, self._logger, self._monotonic = http, logger, monotonic
         self._queue: asyncio.Queue[_Record] = asyncio.Queue(_QUEUE)
-        self._said: OrderedDict[tuple[str, ...], float] = OrderedDict()
+        self._said = Repetitions()
         self._written: OrderedDict[tuple[str, str, str, str], tuple[str, int]] = OrderedDict()
         self._spam: OrderedDict[str, TokenBucket] = OrderedDict()
         self._nominations = TokenBucket(5, 10)
@@ -73,11 +74,8 @@ class KubeEvents:
     ) -> None:
         """Report something, without waiting."""
         now = self._monotonic()
-        key = (reason.lower(), *(dedupe or (obj.KIND, obj.key, message)))
-        until = self._said.get(key)
-        if until is not None and now < until:
+        if not self._said.is_new(obj, reason, message, dedupe=dedupe, window=dedupe_seconds, now=now):
             return
-        _remember(self._said, key, now + dedupe_seconds)
         about = obj.uid or f"{obj.KIND}/{obj.key}"
         spam = self._spam.get(about) or TokenBucket(1 / 300, 25)
         _remember(self._spam, about, spam)

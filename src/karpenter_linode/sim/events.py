@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karpenter_linode.model.core import Event
+from karpenter_linode.model.repetitions import Repetitions
 from karpenter_linode.model.timestamps import rfc3339
 from karpenter_linode.ports import AlreadyExistsError, NotFoundError
 from karpenter_linode.sim.journal import subject_of
 from karpenter_linode.sim.resource_types import type_of
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from karpenter_linode.model.meta import KubeObject
     from karpenter_linode.ports import Clock
     from karpenter_linode.sim.journal import Journal
@@ -125,7 +124,7 @@ class JournalEvents:
     def __init__(self, recorder: EventRecorder, clock: Clock) -> None:
         self._recorder = recorder
         self._clock = clock
-        self._said: dict[tuple[str, ...], datetime] = {}
+        self._said = Repetitions(recorder.keep)
 
     def publish(
         self,
@@ -138,12 +137,6 @@ class JournalEvents:
         dedupe_seconds: int = 120,
     ) -> None:
         """Report, unless an event with equal reason and dedupe values was reported within ``dedupe_seconds``."""
-        key = (reason.lower(), *(dedupe or (obj.KIND, obj.key, message)))
-        now = self._clock.now()
-        before = self._said.get(key)
-        if before is not None and (now - before).total_seconds() < dedupe_seconds:
-            return
-        self._said.pop(key, None)
-        self._said[key] = now
-        forget_oldest(self._said, self._recorder.keep)
-        self._recorder.record(obj, event_type, reason, message)
+        now = self._clock.now().timestamp()
+        if self._said.is_new(obj, reason, message, dedupe=dedupe, window=dedupe_seconds, now=now):
+            self._recorder.record(obj, event_type, reason, message)
