@@ -21,8 +21,10 @@ from karpenter_linode.scheduling.problem import PodRef, Unplaced
 UNSCHEDULABLE = "karpenter_scheduler_unschedulable_pods_count"
 SPREAD = "pod(s) have a preferred TopologySpreadConstraint which can prevent consolidation"
 APART = "pod(s) have a preferred Anti-Affinity which can prevent consolidation"
-DEFERRED = "deferring scheduling decision for provisionable pod(s) to future simulation due to limited reserved "
+DEFERRED = (
+    "deferring scheduling decision for provisionable pod(s) to future simulation due to limited reserved "
     "offering capacity"
+)
 LOST = "ignoring pod owner when deducing default topology spread constraints"
 
 
