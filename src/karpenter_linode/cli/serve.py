@@ -135,12 +135,14 @@ class Serving:
             speed=self._speed,
         )
         server, teller = FaceServer(face, listener, self._speed), _Teller(world, ended)
-        self._tell_how(f"http://{address}/{secret}", address, world.cluster.kubernetes_version)
-        if self._story:
-            world.cluster.journal.listen(teller.tell)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, _end, loop, ended)
         await world.start()
+        self._tell_how(f"http://{address}/{secret}", address, world.cluster.kubernetes_version)
+        if self._story:
+            for entry in world.cluster.journal.entries:
+                teller.tell(entry)
+            world.cluster.journal.listen(teller.tell)
         serving = asyncio.ensure_future(server.run_until_stopped())
         serving.add_done_callback(lambda _: ended.set())
         try:

@@ -1,7 +1,8 @@
 """Real time, run faster: an event loop whose seconds pass several times as quickly as those of the wall clock.
 
 Everything that waits in the embedded world waits through its loop, so the loop alone has to know the speed. Sockets and
-signals work as in any other loop.
+signals work as in any other loop. A process that is held up for a moment (a busy machine, a laptop asleep) does not
+make the world leap: time during which nobody could act does not count.
 """
 
 from __future__ import annotations
@@ -9,23 +10,60 @@ from __future__ import annotations
 import asyncio
 import selectors
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 T = TypeVar("T")
 
+MOST_AT_ONCE: Final = 0.1
+"""Real seconds of work, or of lateness, that count in one turn of the loop."""
+
+
+class HastyClock:
+    """Loop time: ``speed`` seconds in each real one, less what was lost.
+
+    Args:
+        speed: how many seconds of the loop pass in a real one.
+        real: the wall clock's seconds.
+    """
+
+    def __init__(self, speed: float, real: Callable[[], float] = time.monotonic) -> None:
+        self.speed = speed
+        self._real = real
+        self._then, self._at = 0.0, real()
+
+    def now(self) -> float:
+        """Seconds of the loop; within a turn they go on for a little while only."""
+        return self._then + min(self._real() - self._at, MOST_AT_ONCE) * self.speed
+
+    def wait(self, timeout: float | None, waiting: Callable[[float | None], T]) -> T:
+        """Wait, and let the time pass that was waited, but hardly more than was asked for.
+
+        Args:
+            timeout: in the loop's seconds; None for as long as it takes.
+            waiting: waits for that many real seconds.
+        """
+        entered, began = self.now(), self._real()
+        real_timeout = timeout if timeout is None or timeout <= 0 else timeout / self.speed
+        result = waiting(real_timeout)
+        waited = self._real() - began
+        if real_timeout is not None:
+            waited = min(waited, max(real_timeout, 0.0) + MOST_AT_ONCE)
+        self._then, self._at = entered + waited * self.speed, self._real()
+        return result
+
 
 class _HastySelector(selectors.DefaultSelector):
     """Waits for sockets, but for a fraction of the time only."""
 
-    def __init__(self, speed: float) -> None:
+    def __init__(self, clock: HastyClock) -> None:
         super().__init__()
-        self._speed = speed
+        self._clock = clock
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        return super().select(timeout if timeout is None or timeout <= 0 else timeout / self._speed)
+        return self._clock.wait(timeout, super().select)
 
 
 class AcceleratedLoop(asyncio.SelectorEventLoop):
@@ -36,13 +74,12 @@ class AcceleratedLoop(asyncio.SelectorEventLoop):
     """
 
     def __init__(self, speed: float) -> None:
-        super().__init__(_HastySelector(speed))
-        self.speed = speed
-        self._began = time.monotonic()
+        self._hasty = HastyClock(speed)
+        super().__init__(_HastySelector(self._hasty))
 
     def time(self) -> float:
         """Seconds of the loop since it was made."""
-        return (time.monotonic() - self._began) * self.speed
+        return self._hasty.now()
 
 
 def run_accelerated(main: Callable[[], Coroutine[Any, Any, T]], speed: float) -> T:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,7 @@ from karpenter_linode.sim.face.schemas import schema_of
 from karpenter_linode.sim.face.served import resources
 from karpenter_linode.sim.face.tables import columns_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-Talk = Callable[..., None] if TYPE_CHECKING else Any
+Talk = Callable[..., None]
 PODS = "/api/v1/namespaces/default/pods"
 
 

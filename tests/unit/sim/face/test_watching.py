@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-
-import pytest
 
 from karpenter_linode.sim.face import streams
 from karpenter_linode.sim.face.requests import ApiRequest, parse_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import pytest
 
-Make = Callable[..., dict[str, Any]] if TYPE_CHECKING else Any
-Talk = Callable[..., None] if TYPE_CHECKING else Any
+Make = Callable[..., dict[str, Any]]
+Talk = Callable[..., None]
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-Make = Callable[..., dict[str, Any]] if TYPE_CHECKING else Any
-Talk = Callable[..., None] if TYPE_CHECKING else Any
+Make = Callable[..., dict[str, Any]]
+Talk = Callable[..., None]
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
 POOLS = "/apis/karpenter.sh/v1/nodepools"
