@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.cluster.learnt import LearntPlans
@@ -13,7 +14,7 @@ from karpenter_linode.cluster.view import is_supported, state_node_id
 from karpenter_linode.controllers.preferences import PreferenceWarnings
 from karpenter_linode.controllers.reconciler import Loop
 from karpenter_linode.controllers.solution_report import SolutionReport
-from karpenter_linode.controllers.solving import solve_in_turns
+from karpenter_linode.controllers.solving import UnderWay, solve_in_turns
 from karpenter_linode.lifecycle.node_pool import exceeded_limit, node_pool_usage, usage_at_creation
 from karpenter_linode.model.core import Node
 from karpenter_linode.model.karpenter import NodeClaim, NodePool
@@ -43,6 +44,7 @@ class Provisioner(Loop):
 
     Attributes:
         last: the last problem and its solution, for reports.
+        under_way: the decision that is being made now, if any.
     """
 
     def __init__(self, runtime: Runtime, batcher: Batcher) -> None:
@@ -52,6 +54,8 @@ class Provisioner(Loop):
         self._preferences = PreferenceWarnings(runtime)
         self._tables = PlanTables()
         self.last: tuple[Problem, Solution] | None = None
+        self.under_way: UnderWay | None = None
+        self._decisions = count(1)
         self._learnt = LearntPlans()
         self._unsure = False  # whether a NodeClaim may exist that the mirror doesn't show yet
 
@@ -87,7 +91,11 @@ class Provisioner(Loop):
         self._report.begins(problem)
         simulation = Simulation(problem, self._tables)
         self._report.pending_by_zone(simulation.pending_by_zone())
-        solution = await solve_in_turns(simulation, self._runtime.clock)
+        self.under_way = UnderWay(str(next(self._decisions)), simulation, now)
+        try:
+            solution = await solve_in_turns(simulation, self._runtime.clock)
+        finally:
+            self.under_way = None
         self.last = (problem, solution)
         self._report.relaxed(simulation.relaxed())
         self._report.solved(problem, solution, self._runtime.now() - now)

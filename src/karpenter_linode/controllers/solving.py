@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from karpenter_linode.scheduling import Simulation
 
 if TYPE_CHECKING:
     from karpenter_linode.ports import Clock
-    from karpenter_linode.scheduling import Simulation, Solution
+    from karpenter_linode.scheduling import Solution
 
 TIME_LIMIT: Final = timedelta(minutes=1)
 """Of one simulation; then it is cut, and what was placed by then counts (spec/karpenter-scheduling.md 1.6)."""
 
 _TURN: Final = timedelta(milliseconds=20)
+
+
+class UnderWay(Struct, frozen=True):
+    """A decision that is being made.
+
+    Args:
+        scheduling_id: tells it from others; a number that counts them.
+        simulation: knows how many pods wait for their turn.
+        began: when it began.
+    """
+
+    scheduling_id: str
+    simulation: Simulation
+    began: datetime
 
 
 async def solve_in_turns(simulation: Simulation, clock: Clock, limit: timedelta = TIME_LIMIT) -> Solution:

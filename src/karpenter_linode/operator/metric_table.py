@@ -241,6 +241,12 @@ _STATE: Final[dict[str, MetricSpec]] = {
     "karpenter_scheduler_scheduling_duration_seconds": _histogram(
         ("controller",), "How long a scheduling simulation took."
     ),
+    "karpenter_scheduler_queue_depth": _read(
+        ("controller", "scheduling_id"), "Pods that wait for their turn in the simulation that is under way."
+    ),
+    "karpenter_scheduler_unfinished_work_seconds": _read(
+        ("controller", "scheduling_id"), "How long the simulation that is under way has taken so far."
+    ),
     "karpenter_scheduler_ignored_pods_count": _gauge((), "Pods that scheduling does not look at."),
     "karpenter_scheduler_unschedulable_pods_count": _gauge(
         ("controller",), "Pods without a place in the last simulation."
@@ -329,8 +335,6 @@ NOT_THERE: Final = {
     "karpenter_consolidation_moves_total": "nodes are not consolidated",
     "karpenter_nodepools_cost_total": "costs are not tracked",
     "karpenter_nodepools_cost_tracker_errors_total": "costs are not tracked",
-    "karpenter_scheduler_queue_depth": "pods are placed by groups, not from a queue",
-    "karpenter_scheduler_unfinished_work_seconds": "a simulation has ended before the next scrape is answered",
     "operator_capacitybuffer_*": "there are no capacity buffers",
 }
 """Metrics of the contract that are not registered, and why."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from karpenter_linode.controllers.provisioner import Provisioner
 from karpenter_linode.controllers.reconciler import Controller, Reconciler
 from karpenter_linode.controllers.runtime import Runtime
 from karpenter_linode.kube.events import KubeEvents
@@ -96,6 +97,7 @@ class Scrape:
         yield "karpenter_cluster_state_unsynced_time_seconds", (), waited
         yield "karpenter_cluster_state_node_count", (), node_count(runtime)
         yield from read_queues(sources.controllers)
+        yield from read_decision(sources.controllers, runtime.now())
         yield from sources.cloud.readings()
         yield from sources.offerings.readings()
         for plural, seconds in sources.watching.staleness().items():
@@ -130,6 +132,16 @@ def read_queues(controllers: Iterable[Controller]) -> Iterator[Reading]:
             yield "workqueue_depth", series, item.queue.ready
             yield "workqueue_unfinished_work_seconds", series, sum(seconds)
             yield "workqueue_longest_running_processor_seconds", series, max(seconds, default=0.0)
+
+
+def read_decision(controllers: Iterable[Controller], now: datetime) -> Iterator[Reading]:
+    """The scheduling decision that is being made, if any: pods that wait for their turn, and seconds so far."""
+    for item in controllers:
+        if isinstance(item, Provisioner) and item.under_way is not None:
+            series = (item.name, item.under_way.scheduling_id)
+            yield "karpenter_scheduler_queue_depth", series, item.under_way.simulation.waiting
+            seconds = (now - item.under_way.began).total_seconds()
+            yield "karpenter_scheduler_unfinished_work_seconds", series, seconds
 
 
 def node_count(runtime: Runtime) -> int:
