@@ -89,6 +89,8 @@ class Face:
     def _dispatch(self, request: Request, path: str, body: bytes) -> Response:
         if path in _HEALTH and request.method in ("GET", "HEAD"):
             return PlainTextResponse("ok")
+        if path == "/openapi/v2" and openapi.EMPTY_V2_PROTOBUF in _accepted(request):
+            return Response(b"", media_type=openapi.EMPTY_V2_PROTOBUF)
         known = self._document(request, path)
         if known is not None:
             if request.method not in ("GET", "HEAD"):
@@ -114,6 +116,8 @@ class Face:
                 return discovery.aggregated(core=parts == ["api"]), discovery.AGGREGATED
             case ["api" | "apis", *_]:
                 content = discovery.document(parts)
+            case ["openapi", "v2"]:
+                content = openapi.EMPTY_V2
             case ["openapi", "v3", *place]:
                 content = openapi.document("/".join(place[1:])) if place else openapi.index()
         return None if content is None else (content, "application/json")
