@@ -33,6 +33,14 @@ _ATTEMPTS: Final = 15
 class CheckError(Exception):
     """The controller must not start. The message says what was found, what was expected and what to do."""
 
+    said = "refusing to start"
+
+
+class ProviderCheckError(CheckError):
+    """The Linode API is the reason."""
+
+    said = "cannot start provider"
+
 
 async def check_api_server(http: KubeHttp, clock: Clock, logger: Logger) -> None:
     """Wait for the API server, for half a minute.
@@ -122,7 +130,8 @@ async def check_linode(
         logger: told of the result.
 
     Raises:
-        CheckError: not so. A token that may read and not write, or buy and not delete, is refused before it does harm.
+        ProviderCheckError: not so. A token that may read and not write, or buy and not delete, is refused before it
+            does harm.
     """
     logger.info("initializing in LKE mode")
     scopes = " and ".join(NEEDED)
@@ -131,12 +140,12 @@ async def check_linode(
         await client.list_pools(cluster.id)
         await client.list_instances({"label": "karpenter-check"})
     except LinodeUnauthorizedError as error:
-        raise CheckError(f"{error}; LINODE_TOKEN needs the scopes {scopes}") from None
+        raise ProviderCheckError(f"{error}; LINODE_TOKEN needs the scopes {scopes}") from None
     except CloudError as error:
-        raise CheckError(str(error)) from None
+        raise ProviderCheckError(str(error)) from None
     missing = granted.missing()
     if missing:
-        raise CheckError(
+        raise ProviderCheckError(
             f"LINODE_TOKEN has the scopes {granted.text!r} and lacks {', '.join(missing)}; "
             f"make a token with the scopes {scopes}"
         )

@@ -92,8 +92,11 @@ class ControllerProcess:
                 server.start()
                 self._logger.info(text, port=server.port)
             return await self._connected(stop)
-        except (CheckError, ConnectionConfigError, ListenError) as error:
-            self._logger.error("refusing to start", error=str(error))  # noqa: TRY400 - one clear line, no stack
+        except CheckError as error:
+            self._logger.error(error.said, error=str(error))  # noqa: TRY400 - one clear line, no stack
+            return EXIT_FAILED
+        except (ConnectionConfigError, ListenError) as error:
+            self._logger.error(CheckError.said, error=str(error))  # noqa: TRY400 - likewise
             return EXIT_FAILED
         finally:
             await asyncio.gather(*(server.stop() for server in servers))

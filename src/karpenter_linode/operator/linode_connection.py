@@ -9,7 +9,7 @@ import httpx2
 
 from karpenter_linode.linode.client import LinodeClient
 from karpenter_linode.linode.http import ClientOptions
-from karpenter_linode.operator.checks import CheckError
+from karpenter_linode.operator.checks import ProviderCheckError
 from karpenter_linode.operator.gate import GatedTransport
 from karpenter_linode.operator.linode_dump import DumpingTransport
 
@@ -51,7 +51,7 @@ def connect_linode(
         version: of this program.
 
     Raises:
-        CheckError: no token, or a CA file that cannot be read.
+        ProviderCheckError: no token, or a CA file that cannot be read.
     """
 
     def record(call: CallRecord) -> None:
@@ -65,7 +65,7 @@ def connect_linode(
 
     token = environ.get("LINODE_TOKEN", "").strip()
     if not token:
-        raise CheckError("LINODE_TOKEN environment variable is not set")
+        raise ProviderCheckError("LINODE_TOKEN environment variable is not set")
     url = environ.get("LINODE_URL") or _DEFAULT_URL
     return LinodeClient(
         url if "://" in url else f"https://{url}",
@@ -97,7 +97,7 @@ def _trust(environ: Mapping[str, str]) -> ssl.SSLContext:
         try:
             context.load_verify_locations(extra)
         except OSError as error:
-            raise CheckError(f"LINODE_CA {extra}: cannot be read as certificates: {error}") from None
+            raise ProviderCheckError(f"LINODE_CA {extra}: cannot be read as certificates: {error}") from None
     return context
 
 

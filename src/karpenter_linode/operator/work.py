@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -19,7 +20,7 @@ from karpenter_linode.operator.wiring import Operator, controllers_of, settings_
 from karpenter_linode.ports import Clock, Logger, Random
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from karpenter_linode.controllers.reconciler import Controller
     from karpenter_linode.kube.api import LightkubeApi
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from karpenter_linode.operator.metered_cloud import MeteredCloud
 
 DRAIN_SECONDS: Final = 30.0
+# How long the first lists may take before it is told, and how often it is told then.
+_PATIENCE: Final = timedelta(seconds=30)
+_IMPATIENCE: Final = timedelta(seconds=10)
 
 
 class Tools(Struct, frozen=True):
@@ -124,7 +128,7 @@ class Work:
 
     async def _settle(self) -> None:
         """What the first lists brought lives long: the garbage collector need not look at it again and again."""
-        await self._runtime.wait_synced()
+        await wait_synced(self._runtime, self._tools.logger, lambda: self._tools.scrape.leading)
         self._tools.logger.info("cluster state synced", nodes=node_count(self._runtime))
         gc.collect()
         gc.freeze()
@@ -132,3 +136,24 @@ class Work:
     def _operator(self, controllers: Iterable[Controller]) -> Operator:
         tools = self._tools
         return Operator(list(controllers), tools.clock, tools.random, tools.logger)
+
+
+async def wait_synced(runtime: Runtime, logger: Logger, leads: Callable[[], bool]) -> None:
+    """Wait until every kind was listed once; while this process leads, tell of a wait that is too long.
+
+    Args:
+        runtime: the mirrored cluster.
+        logger: told.
+        leads: whether this process leads; one that stands by may mirror nothing yet.
+    """
+    waited = timedelta()
+    while True:
+        try:
+            await asyncio.wait_for(runtime.wait_synced(), _IMPATIENCE.total_seconds())
+        except TimeoutError:
+            waited = waited + _IMPATIENCE if leads() else timedelta()
+        else:
+            return
+        if waited > _PATIENCE:
+            missing = list(runtime.state.unsynced_kinds())
+            logger.error("cluster is waiting on sync for extended duration", duration=waited, kinds=missing)

@@ -123,5 +123,5 @@ def test_a_token_that_may_not_write_is_refused(tmp_path: Path) -> None:
         with controller(stub, tmp_path) as running:
             assert running.end() == 1
     last = running.lines[-1]
-    assert last["message"] == "refusing to start"
+    assert last["message"] == "cannot start provider"
     assert last["error"].startswith("LINODE_TOKEN has the scopes 'lke:read_only linodes:read_only' and lacks ")
