@@ -89,8 +89,8 @@ class Face:
     def _dispatch(self, request: Request, path: str, body: bytes) -> Response:
         if path in _HEALTH and request.method in ("GET", "HEAD"):
             return PlainTextResponse("ok")
-        if path == "/openapi/v2" and openapi.EMPTY_V2_PROTOBUF in _accepted(request):
-            return Response(b"", media_type=openapi.EMPTY_V2_PROTOBUF)
+        if path == "/openapi/v2" and openapi.V2_PROTOBUF_ASKED in _accepted(request):
+            return Response(b"", media_type=openapi.V2_PROTOBUF)
         known = self._document(request, path)
         if known is not None:
             if request.method not in ("GET", "HEAD"):

@@ -23,7 +23,8 @@ Plain = dict[str, Any]
 EMPTY_V2: Final = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": "embedded"}, "paths": {}}
 """The document of version 2: it describes nothing. kubectl asks for it when it meets a kind that version 3 does not
 know, and goes on to say that there is no such kind."""
-EMPTY_V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+V2_PROTOBUF_ASKED: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _DIGEST: Final = 64
 _WRITE_PARAMETERS: Final = ("dryRun", "fieldManager", "fieldValidation")
 _READ_PARAMETERS: Final = (

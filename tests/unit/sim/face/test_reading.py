@@ -11,7 +11,7 @@ import pytest
 from karpenter_linode.sim.face.ages import age, human_duration
 from karpenter_linode.sim.face.columns_custom import parse_path
 from karpenter_linode.sim.face.discovery import AGGREGATED
-from karpenter_linode.sim.face.openapi import EMPTY_V2_PROTOBUF
+from karpenter_linode.sim.face.openapi import V2_PROTOBUF, V2_PROTOBUF_ASKED
 from karpenter_linode.sim.face.schemas import schema_of
 from karpenter_linode.sim.face.served import resources
 from karpenter_linode.sim.face.tables import columns_of
@@ -79,8 +79,8 @@ def test_every_kind_has_a_schema_columns_and_a_place_in_openapi(talk: Talk) -> N
 def test_the_old_openapi_document_is_there_and_empty(talk: Talk) -> None:
     async def story(client: Any) -> None:
         assert (await client.get("/openapi/v2"))["paths"] == {}
-        binary = await client.ask("GET", "/openapi/v2", accept=f"{EMPTY_V2_PROTOBUF},application/json")
-        assert (binary.content, binary.headers["content-type"]) == (b"", EMPTY_V2_PROTOBUF)
+        binary = await client.ask("GET", "/openapi/v2", accept=f"{V2_PROTOBUF_ASKED},application/json")
+        assert (binary.content, binary.headers["content-type"]) == (b"", V2_PROTOBUF)
 
     talk(story)
 
