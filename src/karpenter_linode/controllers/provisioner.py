@@ -91,6 +91,7 @@ class Provisioner(Loop):
         self._report.begins(problem)
         simulation = Simulation(problem, self._tables)
         self._report.pending_by_zone(simulation.pending_by_zone())
+        self._report.over_limits(simulation.over_limits())
         self.under_way = UnderWay(str(next(self._decisions)), simulation, now)
         try:
             solution = await solve_in_turns(simulation, self._runtime.clock)

@@ -134,6 +134,12 @@ class SolutionReport:
         for pod, what in given_up:
             self._log("debug", text, Pod=pod.key, reason=what)
 
+    def over_limits(self, pools: Iterable[tuple[str, int, int]]) -> None:
+        """NodePools whose limits keep plans out."""
+        text = "instance types were excluded because they would breach limits"
+        for name, excluded, total in pools:
+            self._log("debug", text, NodePool=name, excluded=excluded, total=total)
+
     def lost_owners(self, pods: Iterable[Pod], view: View) -> None:
         """Workloads that a default topology spread asks about and that are not there."""
         if not self._runtime.settings.scheduling.default_spread:

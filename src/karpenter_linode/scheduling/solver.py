@@ -82,6 +82,13 @@ class Simulation:
         """What pods gave up to find their place; one entry for each thing given up (spec 2.7)."""
         return self._queue.relaxed()
 
+    def over_limits(self) -> Iterator[tuple[str, int, int]]:
+        """NodePools whose limits keep plans out now: name, how many are kept out, how many there are (spec 2.10)."""
+        for template in self._world.templates:
+            excluded = template.over_limits().bit_count()
+            if excluded:
+                yield template.name, excluded, len(template.plans)
+
     def run(self) -> Solution:
         """Place the pods; once."""
         deque(self.turns(), maxlen=0)

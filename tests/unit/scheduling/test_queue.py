@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from karpenter_linode.scheduling import Simulation, solve
 
 PREFERRED = [
@@ -44,3 +46,10 @@ def test_a_simulation_that_is_cut_at_once_places_nothing(make: Any) -> None:
     solution = simulation.run()
     assert [item.reason.code for item in solution.unplaced] == ["out-of-time"] * 2
     assert solution.new_node_claims == ()
+
+
+@pytest.mark.parametrize(("cpu", "excluded"), [("1000", []), ("8", [("default", 3, 4)]), ("17", [("default", 1, 4)])])
+def test_plans_that_the_limits_keep_out_are_counted(make: Any, cpu: str, excluded: list[Any]) -> None:
+    pool = make.pool(limits={"cpu": cpu})
+    simulation = Simulation(make.problem([make.pod(requests={"cpu": "1"})], [pool], make.sized_plans(2, 16, 17, 32)))
+    assert list(simulation.over_limits()) == excluded
