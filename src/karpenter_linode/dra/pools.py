@@ -131,7 +131,7 @@ def gather(
             of the old one away while its own slices are all there; a plan had better not count on them.
     """
     usable = [item for item in slices if _slice_in_reach(item, reach, features)]
-    if all(item.spec.shared_counters for item in usable):
+    if not usable:
         return None
     generation = max(item.spec.pool.generation for item in usable)
     usable = [item for item in usable if item.spec.pool.generation == generation]
@@ -151,6 +151,8 @@ def gather(
     }
     if problem:
         return Pool(key, (), UPDATING, problem, budgets, consumers)
+    if all(item.spec.shared_counters for item in usable):
+        return None
     problem = _invalid(usable, current, budgets) if features.partitionable else _duplicates(usable)
     if problem:
         return Pool(key, (), INVALID, problem, budgets, consumers)
@@ -160,8 +162,8 @@ def gather(
 
 def _slice_in_reach(item: ResourceSlice, reach: Reach, features: Features) -> bool:
     spec = item.spec
-    if spec.shared_counters:
-        return features.partitionable
+    if spec.shared_counters and not features.partitionable:
+        return False
     if spec.all_nodes:
         return True
     if spec.node_name:

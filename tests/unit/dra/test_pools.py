@@ -199,6 +199,14 @@ class TestCounterSlices:
     def test_a_pool_of_them_alone_is_dropped(self, b: Any) -> None:
         assert pool(counter_slice(b, "cs", count=1)) is None
 
+    def test_alone_in_a_pool_that_is_to_have_more_they_leave_it_incomplete(self, b: Any) -> None:
+        found = pool(counter_slice(b, "cs", count=2))
+        assert (found.state, names(found)) == (UPDATING, [])
+
+    def test_those_of_another_node_are_out_of_reach(self, b: Any) -> None:
+        sets = b.slice_of([], node="n2", count=2, sharedCounters=counters("cs")["sharedCounters"])
+        assert pool(sets) is None
+
     def test_consumers_out_of_reach_are_kept_for_the_budget(self, b: Any) -> None:
         here = b.slice_of([consumer(b, "here")], node="n1", pool="p", count=3)
         there = b.slice_of([consumer(b, "there")], node="n2", pool="p", count=3)
