@@ -27,7 +27,7 @@ from karpenter_linode.operator.logging import JsonLogger
 from karpenter_linode.operator.system import SystemClock, SystemRandom
 
 PODS, NODES, EVENTS = 15_000, 500, 60_000
-PAGE = 500
+PAGE, TOGETHER = 500, 8
 _DOZE = 0.005
 MIB = 1 << 20
 
@@ -111,12 +111,12 @@ class Server:
     def __init__(self) -> None:
         self._pods = [json.dumps(pod(number, number + 1)).encode() for number in range(PODS)]
         self._nodes = [json.dumps(node(number)).encode() for number in range(NODES)]
-        lines = [
-            b'{"type":"MODIFIED","object":%b}\n' % json.dumps(pod(number % PODS, PODS + number + 1)).encode()
+        # As an API server under load writes them: each event is an HTTP chunk, and a few go out at a time.
+        chunks = [
+            chunk(b'{"type":"MODIFIED","object":%b}\n' % json.dumps(pod(number % PODS, PODS + number + 1)).encode())
             for number in range(EVENTS)
         ]
-        # As a server under load writes them: a few events at a time.
-        self._chunks = [b"".join(lines[start : start + 8]) for start in range(0, EVENTS, 8)]
+        self._writes = [b"".join(chunks[start : start + TOGETHER]) for start in range(0, EVENTS, TOGETHER)]
 
     async def serve(self, certificate: str, key: str) -> None:
         """Print the port and serve until killed."""
@@ -145,10 +145,15 @@ class Server:
 
     async def _stream(self, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n")
-        for chunk in self._chunks:
-            writer.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+        for some in self._writes:
+            writer.write(some)
             await writer.drain()
         await asyncio.sleep(60)
+
+
+def chunk(body: bytes) -> bytes:
+    """A chunk of an HTTP body."""
+    return b"%x\r\n%b\r\n" % (len(body), body)
 
 
 def page(items: list[bytes], start: int) -> bytes:

@@ -40,6 +40,7 @@ class Recorder:
         self._counts: dict[str, int] = {}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve a request as an ASGI application does."""
         arrived, (method, path) = self._clock.now(), (scope["method"], scope["path"])
         self.calls[_route(method, path)] += 1
         parts: list[bytes] = []
@@ -93,8 +94,8 @@ def pod(number: int, pool: str) -> dict[str, Any]:
     }
 
 
-async def story(seed: int, pools: int, clock: Any) -> tuple[list[float], Counter[str]]:
-    """Seconds until each pod's node was asked for, and the calls from the arrival until the last one."""
+async def story(seed: int, pools: int, clock: Any) -> tuple[list[float], Counter[str], float]:
+    """Seconds until each pod's node was asked for; calls and processor time from the arrival until the last one."""
     names = [f"pool-{number}" for number in range(pools)]
     world = EmbeddedWorld([node_class(), *map(node_pool, names)], seed=seed, clock=clock)
     recorder = Recorder(world)
@@ -103,36 +104,33 @@ async def story(seed: int, pools: int, clock: Any) -> tuple[list[float], Counter
     try:
         await world.clock.sleep(_SETTLED)
         recorder.calls.clear()
-        arrived = world.clock.now()
+        arrived, busy = world.clock.now(), time.process_time()
         world.cluster.apply([pod(number, names[number % pools]) for number in range(PODS)])
         bought = await world.run_until(lambda: sum(more for _, more in recorder.bought) >= PODS, _LIMIT, _STEP)
         if not bought:
             raise RuntimeError(f"only {recorder.bought} were bought for {len(world.cluster.store.all(NodeClaim))}")
-        calls = Counter(recorder.calls)
+        calls, busy = Counter(recorder.calls), time.process_time() - busy
     finally:
         await world.stop()
     waited = [(when - arrived) / timedelta(seconds=1) for when, more in recorder.bought for _ in range(more)]
-    return sorted(waited), calls
-
-
-def told(name: str, waited: list[float], calls: Counter[str], stories: int) -> None:
-    """One line for the waiting, one for the calls."""
-    waited.sort()
-    half, most = waited[len(waited) // 2], waited[int(len(waited) * 0.99)]
-    print(f"{name}: p50 {half:.2f} s, p99 {most:.2f} s, longest {waited[-1]:.2f} s")
-    print("  Linode calls: " + ", ".join(f"{route} {count / stories:.1f}" for route, count in sorted(calls.items())))
+    return waited, calls, busy
 
 
 def measured(name: str, pools: int, run: Callable[[Awaitable[Any]], Any], seeds: range, clock: Any) -> None:
+    """One line for the waiting, one for calls and processor time, for all stories together."""
     waited: list[float] = []
     calls: Counter[str] = Counter()
-    busy = time.process_time()
+    busy = 0.0
     for seed in seeds:
-        found, asked = run(story(seed, pools, clock))
+        found, asked, spent = run(story(seed, pools, clock))
         waited += found
         calls += asked
-    told(name, waited, calls, len(seeds))
-    print(f"  {(time.process_time() - busy) / len(seeds):.2f} s of processor for each story")
+        busy += spent
+    waited.sort()
+    half, most = waited[len(waited) // 2], waited[int(len(waited) * 0.99)]
+    print(f"{name}: p50 {half:.2f} s, p99 {most:.2f} s, longest {waited[-1]:.2f} s")
+    told = ", ".join(f"{route} {count / len(seeds):.1f}" for route, count in sorted(calls.items()))
+    print(f"  {busy / len(seeds):.2f} s of processor; Linode calls: {told}")
 
 
 def main() -> int:

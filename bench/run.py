@@ -2,7 +2,8 @@
 
     bench/run.py [NAME...] [--problems FOLDER]
 
-Names are cel, dra, scheduling, kube and commands (``plan`` and ``simulate`` as users feel them); without one, all run.
+Names are cel, dra, scheduling, kube, launch and commands (``plan`` and ``simulate`` as users feel them); without one, all
+run.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ BENCHES = {
     "dra": "dra.py",
     "scheduling": "scheduling.py",
     "kube": "kube.py",
+    "launch": "launch.py",
     "commands": "plan.py",
 }
 # Problem files with the times of Karpenter itself; they are kept beside the project, not in it.

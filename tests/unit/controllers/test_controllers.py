@@ -15,7 +15,7 @@ from karpenter_linode.controllers.provisioner import Provisioner
 from karpenter_linode.lifecycle.effects import Evict
 from karpenter_linode.model.core import Node, Pod, PodDisruptionBudget
 from karpenter_linode.model.instance import CloudInstance
-from karpenter_linode.model.karpenter import NodeClaim
+from karpenter_linode.model.karpenter import NodeClaim, NodePool
 from karpenter_linode.ports import CloudError, KubeError
 from karpenter_linode.scheduling.problem import PlannedNodeClaim
 from karpenter_linode.sim.resource_types import type_of
@@ -254,5 +254,31 @@ def test_pending_pods_are_counted_by_zone_and_zones_without_any_fall_to_zero(lab
         world.runtime.state.forget(world.runtime.state.get(Pod, "default/p"))
         await provisioner.provide()
         assert seen() == {"us-ord": 0}
+
+    lab(story)
+
+
+def test_plans_are_asked_for_while_the_batch_is_still_open(lab: Any) -> None:
+    async def story(world: Any) -> None:
+        asked: list[float] = []
+
+        async def instance_types(node_pool: Any) -> tuple[Any, ...]:
+            asked.append(world.seconds())
+            if len(asked) == 1:
+                raise CloudError("the API failed")
+            return ()
+
+        world.cloud.instance_types = instance_types
+        pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "gpu"}}
+        world.create({**pool, "spec": {"template": {"spec": {**REF, "requirements": []}}}})
+        await mirrored(world, NodePool)
+        batcher = Batcher(world.clock, timedelta(seconds=1), timedelta(seconds=10))
+        task = asyncio.create_task(Provisioner(world.runtime, batcher).run())
+        await world.clock.sleep(5)
+        assert asked == []
+        batcher.trigger("pod")
+        await world.clock.sleep(5)
+        assert asked == pytest.approx([5.0, 6.0]), "ahead, where an error does no harm, and for the pass itself"
+        task.cancel()
 
     lab(story)
