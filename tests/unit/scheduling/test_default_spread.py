@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from karpenter_linode.model.core import TopologySpreadConstraint
@@ -17,6 +18,7 @@ from karpenter_linode.model.workloads import (
 )
 from karpenter_linode.scheduling.default_spread import SpreadSelectors, constraint_errors, with_default_spread
 
+HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 DEFAULT = TopologySpreadConstraint(max_skew=1, topology_key=ZONE, when_unsatisfiable="ScheduleAnyway")
 
@@ -125,3 +127,95 @@ def test_faulty_defaults(constraint: TopologySpreadConstraint, text: str) -> Non
 def test_duplicate_defaults() -> None:
     assert constraint_errors([DEFAULT, DEFAULT]).endswith(f"[1] is a duplicate of [0], {{{ZONE}, ScheduleAnyway}}")
     assert constraint_errors([DEFAULT]) == ""
+
+
+def replica_set(name: str, **labels: str) -> ReplicaSet:
+    return ReplicaSet(ObjectMeta(name=name, namespace="default"), SelectorSpec(LabelSelector(labels)))
+
+
+def of_set(make: Any, name: str, count: int, **labels: str) -> list[Any]:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": f"uid-{name}", "controller": True}
+    return [
+        make.pod(metadata={"ownerReferences": [owner]}, labels={**labels, "volatile": str(number)})
+        for number in range(count)
+    ]
+
+
+def constraint(key: str, action: str = "DoNotSchedule", **more: Any) -> TopologySpreadConstraint:
+    return TopologySpreadConstraint(topology_key=key, when_unsatisfiable=action, **more)
+
+
+def counts(solution: Any) -> list[int]:
+    return sorted(len(claim.pods) for claim in solution.new_node_claims)
+
+
+def test_a_default_for_hosts_gives_each_pod_a_node(make: Any) -> None:
+    pods = of_set(make, "web", 4, app="web")
+    spread = with_default_spread(pods, [constraint(HOSTNAME)], (), [replica_set("web", app="web")])
+    assert counts(make.solve(spread)) == [1, 1, 1, 1]
+    assert len(make.solve(pods).new_node_claims) == 1
+
+
+@pytest.mark.parametrize(("action", "placed"), [("DoNotSchedule", 1), ("ScheduleAnyway", 3)])
+def test_a_default_that_cannot_be_met_holds_pods_back_only_where_it_says_so(
+    make: Any, action: str, placed: int
+) -> None:
+    pool = make.pool(requirements=[(ZONE, "In", "test-zone-1")])
+    default = constraint(ZONE, action, min_domains=2 if action == "DoNotSchedule" else None)
+    pods = with_default_spread(of_set(make, "web", 3, app="web"), [default], (), [replica_set("web", app="web")])
+    assert sum(counts(make.solve(pods, [pool]))) == placed
+
+
+def test_running_pods_of_the_workload_count(make: Any) -> None:
+    nodes = [make.node(f"n{zone}", labels={ZONE: f"test-zone-{zone}"}, allocatable={"pods": "1"}) for zone in (1, 2)]
+    running = [make.running(node.node.name, labels={"app": "web"}) for node in nodes]
+    pods = with_default_spread(
+        of_set(make, "web", 1, app="web"), [constraint(ZONE)], (), [replica_set("web", app="web")]
+    )
+    (claim,) = make.solve(pods, nodes=nodes, bound_pods=running).new_node_claims
+    (zone,) = [item for item in claim.node_claim.spec.requirements if item.key == ZONE]
+    assert zone.values == ("test-zone-3",)
+
+
+def test_workloads_and_revisions_of_one_are_spread_each_by_itself(make: Any) -> None:
+    sets = [
+        replica_set("web-1", app="web", **{"pod-template-hash": "1"}),
+        replica_set("web-2", app="web", **{"pod-template-hash": "2"}),
+        replica_set("db", app="db"),
+    ]
+    pods = [
+        *of_set(make, "web-1", 2, app="web", **{"pod-template-hash": "1"}),
+        *of_set(make, "web-2", 2, app="web", **{"pod-template-hash": "2"}),
+        *of_set(make, "db", 2, app="db"),
+    ]
+    spread = with_default_spread(pods, [constraint(HOSTNAME)], (), sets)
+    assert counts(make.solve(spread)) == [3, 3]
+    wanted = [
+        NodeSelectorRequirement(key, "In", (value,)) for key, value in (("app", "web"), ("pod-template-hash", "1"))
+    ]
+    assert spread[0].spec.topology_spread_constraints[0].label_selector == LabelSelector({}, tuple(wanted))
+
+
+def test_a_replica_set_that_contradicts_a_service_selects_nothing(make: Any) -> None:
+    pods = with_default_spread(
+        of_set(make, "web", 3, app="web"),
+        [constraint(HOSTNAME)],
+        [service("default", {"app": "web"})],
+        [replica_set("web", app="other")],
+    )
+    assert counts(make.solve(pods)) == [3]  # no pod counts, so none is apart from another
+
+
+def test_what_was_deduced_for_one_pod_is_not_taken_for_another(make: Any) -> None:
+    services = [service("default", {"app": "web"}), service("other", {"app": "web", "tier": "x"})]
+    labels = {"app": "web", "tier": "x"}
+    pods = [make.pod(labels=labels), make.pod(labels=labels, namespace="other"), make.pod(labels={"app": "db"})]
+    selectors = SpreadSelectors(services, ())
+    assert [selectors.of(pod) for pod in pods] == [LabelSelector({"app": "web"}), LabelSelector(labels), None]
+
+
+def test_every_field_of_a_default_is_kept(make: Any) -> None:
+    default = constraint(ZONE, max_skew=4, min_domains=2, node_affinity_policy="Ignore", node_taints_policy="Honor")
+    (pod,) = with_default_spread(of_set(make, "web", 1, app="web"), [default], (), [replica_set("web", app="web")])
+    (found,) = pod.spec.topology_spread_constraints
+    assert msgspec.structs.replace(found, label_selector=None) == default
