@@ -189,9 +189,15 @@ class KarpenterWorld:
         return list(self.api.get(CLAIMS)["items"])
 
     def wait(self, what: str, probe: Any, seconds: float = 300.0, every: float = 0.2) -> Any:
-        """As `wait_for`, and shows what went on where it does not come."""
+        """As `wait_for`, and shows what went on where it does not come. A controller that ends by itself fails it."""
+
+        def look() -> Any:
+            for controller in self.controllers:
+                controller.check()
+            return probe() or None
+
         try:
-            return wait_for(what, lambda: probe() or None, seconds, every)
+            return wait_for(what, look, seconds, every)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.report()}") from None
 

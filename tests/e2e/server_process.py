@@ -29,6 +29,7 @@ class ServerProcess:
         self._command = command
         self._environment = environment or {}
         self._process: subprocess.Popen[bytes] | None = None
+        self._may_end = False
 
     @property
     def pid(self) -> int | None:
@@ -55,6 +56,7 @@ class ServerProcess:
 
     def exit_code(self, seconds: float = 120.0) -> int:
         """How the program ended, waited for; ServerError where it has not within `seconds`."""
+        self._may_end = True
         if self._process is None:
             raise ServerError(f"{self.name} does not run")
         try:
@@ -71,8 +73,8 @@ class ServerProcess:
         self._send(signal.SIGCONT)
 
     def check(self) -> None:
-        """Raises ServerError if the program was started and has ended by itself."""
-        if self._process is not None and (code := self._process.poll()) is not None:
+        """Raises ServerError if the program was started and has ended by itself, which nobody asked for."""
+        if self._process is not None and not self._may_end and (code := self._process.poll()) is not None:
             raise ServerError(f"{self.name} ended with exit code {code}; {self.log_tail()}")
 
     def terminate(self) -> None:
