@@ -69,11 +69,12 @@ class Scrape:
 
     def __init__(self, metrics: PrometheusMetrics, version: str, lease: str, *, observability: bool = True) -> None:
         self._metrics, self._version, self._lease, self._observability = metrics, version, lease, observability
+        self._turn = asyncio.Lock()
         self.leading = False
         self.sources: Sources | None = None
 
     async def text(self) -> bytes:
-        """What is shown now. Reading thousands of objects takes a while, so another thread does it."""
+        """What is shown now. Reading thousands of objects takes a while: another thread does it, once at a time."""
         now = list(self._process())
         sources = self.sources
         if sources is None:
@@ -82,8 +83,9 @@ class Scrape:
         if not (self._observability and self.leading):
             return self._metrics.text(now)
         runtime = sources.runtime
-        view, times, moment = runtime.state.snapshot(), runtime.pod_clock.times(), runtime.now()
-        return await asyncio.to_thread(lambda: self._metrics.text([*now, *read_cluster(view, times, moment)]))
+        async with self._turn:
+            view, times, moment = runtime.state.snapshot(), runtime.pod_clock.times(), runtime.now()
+            return await asyncio.to_thread(lambda: self._metrics.text([*now, *read_cluster(view, times, moment)]))
 
     def _process(self) -> Iterator[Reading]:
         yield "karpenter_build_info", (self._version, "", platform.machine(), commit()), 1
