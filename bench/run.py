@@ -2,8 +2,8 @@
 
     bench/run.py [NAME...] [--problems FOLDER]
 
-Names are cel, dra, scheduling, kube, launch and commands (``plan`` and ``simulate`` as users feel them); without one, all
-run.
+Names are cel, dra, scheduling, kube, launch and commands (``plan`` and ``simulate`` as users feel them); without one,
+all run.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from karpenter_linode.linode.errors import LinodeApiError
 from karpenter_linode.linode.instance_types import build_instance_types
 from karpenter_linode.model import codec
 from karpenter_linode.ports import CloudError
+from karpenter_linode.scheduling.plan_choice import PlanChooser
 
 if TYPE_CHECKING:
     from karpenter_linode.linode.toolbox import Toolbox
@@ -29,6 +30,7 @@ class PlanBook:
         self._availability_at: datetime | None = None
         self._edition = 0
         self._built: dict[bytes, tuple[tuple[int, int], tuple[InstanceType, ...]]] = {}
+        self._chooser: tuple[tuple[InstanceType, ...], PlanChooser] | None = None
         self._turn = asyncio.Lock()
 
     async def instance_types(self, node_class: LinodeNodeClass) -> tuple[InstanceType, ...]:
@@ -44,6 +46,16 @@ class PlanBook:
         if kept is None or kept[0] != edition:
             kept = self._built[key] = (edition, self._build(node_class))
         return kept[1]
+
+    def chooser(self, instance_types: tuple[InstanceType, ...]) -> PlanChooser:
+        """Chooses among plans; NodeClaims that come together share what was read of them.
+
+        Args:
+            instance_types: what ``instance_types`` returned.
+        """
+        if self._chooser is None or self._chooser[0] is not instance_types:
+            self._chooser = (instance_types, PlanChooser(instance_types))
+        return self._chooser[1]
 
     def _build(self, node_class: LinodeNodeClass) -> tuple[InstanceType, ...]:
         options = self._tools.options

@@ -33,7 +33,6 @@ from karpenter_linode.ports import (
     InstanceNotFoundError,
     InsufficientCapacityError,
 )
-from karpenter_linode.scheduling.plan_choice import PlanChooser
 from karpenter_linode.scheduling.resources import allocatable, to_resource_list
 
 if TYPE_CHECKING:
@@ -206,7 +205,7 @@ class LinodeCloudProvider:
         node_class: LinodeNodeClass,
         instance_types: tuple[InstanceType, ...],
     ) -> PoolTemplate:
-        choice = PlanChooser(instance_types).cheapest(node_claim)
+        choice = self._plans.chooser(instance_types).cheapest(node_claim)
         if isinstance(choice, Reason):
             raise InsufficientCapacityError(choice.message)
         options = self._tools.options
