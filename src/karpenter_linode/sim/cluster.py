@@ -16,6 +16,7 @@ from karpenter_linode.sim.budgets import DisruptionController
 from karpenter_linode.sim.claims import ClaimController
 from karpenter_linode.sim.context import SimContext
 from karpenter_linode.sim.delays import SimDelays
+from karpenter_linode.sim.deployments import DeploymentController
 from karpenter_linode.sim.events import JournalEvents
 from karpenter_linode.sim.garbage import GarbageCollector, PodGarbageCollector
 from karpenter_linode.sim.journal import Journal, JournalLogger
@@ -32,6 +33,7 @@ from karpenter_linode.sim.metrics import MemoryMetrics
 from karpenter_linode.sim.namespaces import NamespaceController
 from karpenter_linode.sim.nodes import Machine, NodeLifecycle
 from karpenter_linode.sim.nvidia import DriverBehaviour, NvidiaDriver, device_classes
+from karpenter_linode.sim.replica_sets import ReplicaSetController
 from karpenter_linode.sim.replicas import ReplicaKeeper
 from karpenter_linode.sim.resource_types import RESOURCE_TYPES, served_type, type_of
 from karpenter_linode.sim.seeded import SeededRandom
@@ -159,6 +161,8 @@ class EmbeddedCluster:
         self.kubelet = Kubelet(context, self.nodes, settings.default_runtime)
         self.driver = NvidiaDriver(context, self.nodes, settings.driver)
         self.workloads = DaemonSetController(context)
+        self.replica_sets = ReplicaSetController(context)
+        self.deployments = DeploymentController(context)
         self.replicas = ReplicaKeeper(context, self.kubelet.is_done)
         self.disruption = DisruptionController(context)
         self.evictions = TaintEviction(context)

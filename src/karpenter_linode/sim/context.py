@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from karpenter_linode.ports import Clock
 from karpenter_linode.sim.agenda import Agenda
@@ -24,6 +24,7 @@ class SimContext(Struct, frozen=True):
         agenda: things to do later.
         journal: the story.
         keep: how much of what only memory bounds is kept, the latest; None for all.
+        managed: UIDs of the workloads whose pods the world's own controllers make, those that are gone included.
     """
 
     store: Store
@@ -33,6 +34,7 @@ class SimContext(Struct, frozen=True):
     agenda: Agenda
     journal: Journal
     keep: int | None = None
+    managed: dict[str, None] = field(default_factory=dict)
 
     def draw(self, delay: Range, what: str) -> float:
         """Seconds from a range, decided by the seed and by what waits: other draws do not shift it."""

@@ -19,6 +19,10 @@ Plain = dict[str, Any]
 SYSTEM_PRIORITIES: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 UNREACHABLE_SECONDS: Final = 300
 EXPIRE_AFTER: Final = "720h"
+_PLAIN_DEFAULTS: Final[dict[str, Plain]] = {
+    "PersistentVolumeClaim": {"status": {"phase": "Pending"}},
+    "StorageClass": {"volumeBindingMode": "Immediate", "reclaimPolicy": "Delete"},
+}
 
 
 def fill_defaults(kind: ResourceType, plain: Plain, priority_of: Callable[[str], int | None]) -> Plain:
@@ -37,6 +41,8 @@ def fill_defaults(kind: ResourceType, plain: Plain, priority_of: Callable[[str],
             template = spec.get("template") or {}
             pod = _pod_template_spec(template.get("spec") or {})
             return _with_spec(plain, {**spec, "template": {**template, "spec": pod}})
+        case "Deployment" | "ReplicaSet" | "StatefulSet" | "ReplicationController":
+            return _with_spec(plain, _workload_spec(kind, plain.get("spec") or {}))
         case "ResourceClaim":
             return _with_spec(plain, _claim_spec(plain.get("spec") or {}))
         case "ResourceClaimTemplate":
@@ -52,12 +58,8 @@ def fill_defaults(kind: ResourceType, plain: Plain, priority_of: Callable[[str],
                 "kubernetes.io/metadata.name": plain["metadata"]["name"],
             }
             return {"status": {"phase": "Active"}, **plain, "metadata": {**plain["metadata"], "labels": labels}}
-        case "PersistentVolumeClaim":
-            return {"status": {"phase": "Pending"}, **plain}
-        case "StorageClass":
-            return {"volumeBindingMode": "Immediate", "reclaimPolicy": "Delete", **plain}
         case _:
-            return plain
+            return {**_PLAIN_DEFAULTS.get(kind.kind, {}), **plain}
 
 
 def _with_spec(plain: Plain, spec: Plain, status: Plain | None = None) -> Plain:
@@ -65,6 +67,22 @@ def _with_spec(plain: Plain, spec: Plain, status: Plain | None = None) -> Plain:
     if status is not None and "status" not in plain:
         result["status"] = status
     return result
+
+
+def _workload_spec(kind: ResourceType, spec: Plain) -> Plain:
+    """Defaults of what makes pods from a template; one without a template is left as it is."""
+    template = spec.get("template")
+    if not template:
+        return spec
+    filled = {"replicas": 1, **spec, "template": {**template, "spec": _pod_template_spec(template.get("spec") or {})}}
+    if kind.kind == "Deployment":
+        rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}
+        filled = {"strategy": rolling, "progressDeadlineSeconds": 600, "revisionHistoryLimit": 10, **filled}
+        if not filled["strategy"].get("type"):
+            filled["strategy"] = rolling
+    if kind.kind == "ReplicationController":
+        filled = {"selector": (template.get("metadata") or {}).get("labels") or {}, **filled}
+    return filled
 
 
 def _pod_template_spec(spec: Plain) -> Plain:

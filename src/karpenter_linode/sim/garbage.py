@@ -61,8 +61,8 @@ class GarbageCollector:
         self._context.agenda.after(delay, self._collect, dependent)
 
     def _exists(self, owner: dict[str, Any], namespace: str) -> bool:
-        if (owner.get("apiVersion"), owner.get("kind")) in REPLICATED:
-            return True
+        if (owner.get("apiVersion"), owner.get("kind")) in REPLICATED and owner.get("uid") not in self._context.managed:
+            return True  # nobody made its pods here: they stand for it
         try:
             kind = served_type(str(owner.get("apiVersion")), str(owner.get("kind")))
         except NotFoundError:

@@ -151,7 +151,9 @@ class Kubelet:
     def _runtime(self, pod: Pod) -> timedelta | None:
         text = pod.metadata.annotations.get(RUNTIME_ANNOTATION)
         if text is None:
-            return self._default_runtime
+            owners = pod.metadata.owner_references
+            kept = any(owner.controller and owner.uid in self._context.managed for owner in owners)
+            return None if kept else self._default_runtime
         try:
             return parse_duration(text)
         except DurationError as error:

@@ -1,7 +1,8 @@
 """Controllers of replicated pods, known by what they own: a pod that goes is replaced by one like it.
 
-Nobody makes pods of ReplicaSets, StatefulSets, ReplicationControllers and Jobs here: pods that name one as their
-controller stand for it, whether the API server holds it or not. So a pod that is evicted, drained or lost comes back,
+Where nobody makes the pods of a ReplicaSet, StatefulSet, ReplicationController or Job, pods that name one as their
+controller stand for it, whether the API server holds it or not. (Those with a template have a controller of their own:
+``replica_sets``.) So a pod that is evicted, drained or lost comes back,
 as it would in a cluster, and a pod whose work is done does not.
 """
 
@@ -53,7 +54,12 @@ class ReplicaKeeper:
             return
         owner = _controller(change.stored)
         phase = change.stored.plain.get("status", {}).get("phase")
-        if owner is None or self._is_done(change.stored.uid) or (phase == "Succeeded" and owner["kind"] == "Job"):
+        if (
+            owner is None
+            or owner.get("uid") in self._context.managed
+            or self._is_done(change.stored.uid)
+            or (phase == "Succeeded" and owner["kind"] == "Job")
+        ):
             return
         if change.type == "DELETED":
             self._context.agenda.after(_SETTLE, self._replace, change.stored, owner)

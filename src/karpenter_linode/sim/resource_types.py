@@ -56,6 +56,7 @@ RESOURCE_TYPES: Final = (
     ResourceType("v1", "PersistentVolumeClaim", "persistentvolumeclaims", status=True, keeps_status=True),
     ResourceType("v1", "PersistentVolume", "persistentvolumes", namespaced=False, status=True, keeps_status=True),
     ResourceType("apps/v1", "DaemonSet", "daemonsets", status=True, generation=True),
+    ResourceType("apps/v1", "Deployment", "deployments", status=True, generation=True),
     ResourceType("apps/v1", "ReplicaSet", "replicasets", status=True, generation=True),
     ResourceType("apps/v1", "StatefulSet", "statefulsets", status=True, generation=True),
     ResourceType("v1", "ReplicationController", "replicationcontrollers", status=True, generation=True),

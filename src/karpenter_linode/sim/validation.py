@@ -13,6 +13,7 @@ from karpenter_linode.ports import InvalidError
 from karpenter_linode.sim.validation_dra import check_claim, check_claim_spec, check_claim_status, check_slice
 from karpenter_linode.sim.validation_karpenter import check_node_pool, check_node_pool_change
 from karpenter_linode.sim.validation_selectors import selector_problems
+from karpenter_linode.sim.validation_workloads import check_workload
 
 if TYPE_CHECKING:
     from karpenter_linode.sim.resource_types import ResourceType
@@ -94,6 +95,8 @@ def spec_problems(kind: ResourceType, new: Plain) -> list[str]:
             return check_node_pool(spec)
         case "Pod":
             return _pod_problems(spec)
+        case "Deployment" | "ReplicaSet" | "StatefulSet" | "ReplicationController":
+            return check_workload(kind, spec)
         case "PodDisruptionBudget":
             return _budget_problems(spec)
         case _:
