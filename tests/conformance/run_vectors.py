@@ -36,7 +36,7 @@ def answer_dra(row: dict[str, Any]) -> dict[str, Any]:
             [codec.convert(item, ResourceSlice) for item in given["slices"]],
             [codec.convert(item, DeviceClass) for item in given["classes"]],
             claims,
-            InUse(frozenset(DeviceID(*device.split("/")) for device in given.get("allocated") or ())),
+            InUse(frozenset(map(_device_id, given.get("allocated") or ()))),
             codec.convert(given.get("features") or {}, Features),
         )
     except AllocationError as error:
@@ -54,6 +54,13 @@ def answer_dra(row: dict[str, Any]) -> dict[str, Any]:
             claim.name: codec.to_plain(result.node_selector) for claim, result in zip(claims, results, strict=True)
         },
     }
+
+
+def _device_id(text: str) -> DeviceID:
+    """``driver/pool/device``; the pool's name may have slashes in it."""
+    driver, _, rest = text.partition("/")
+    pool, _, device = rest.rpartition("/")
+    return DeviceID(driver, pool, device)
 
 
 def answer_scheduling(row: dict[str, Any]) -> dict[str, Any]:

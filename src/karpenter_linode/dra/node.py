@@ -144,10 +144,10 @@ def _result(choice: Choice, candidate: Candidate) -> DeviceRequestAllocationResu
 
 
 def _node_selector(candidates: Sequence[Candidate], node_name: str) -> NodeSelector | None:
-    """Where the devices can be used (spec 1.8, point 9).
+    """Where the devices can be used (spec 1.8, point 9): the first one that is local to its node settles it.
 
     Raises:
-        AllocationError: a slice selects its nodes by something else than exactly one term.
+        AllocationError: a slice before that selects its nodes by something else than exactly one term.
     """
     expressions: dict[NodeSelectorRequirement, None] = {}
     fields: dict[NodeSelectorRequirement, None] = {}
@@ -155,7 +155,6 @@ def _node_selector(candidates: Sequence[Candidate], node_name: str) -> NodeSelec
         if candidate.local:
             only = NodeSelectorRequirement("metadata.name", "In", (node_name,))
             return NodeSelector((NodeSelectorTerm(match_fields=(only,)),))
-    for candidate in candidates:
         if candidate.selector is None:
             continue
         terms = candidate.selector.node_selector_terms

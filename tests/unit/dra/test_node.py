@@ -52,6 +52,18 @@ def test_selectors_of_slices_are_joined(b: Any) -> None:
     assert [item.key for item in term.match_expressions] == ["topology.kubernetes.io/zone", "absent"]
 
 
+def test_a_local_device_settles_it_for_slices_that_come_later_only(b: Any) -> None:
+    expression = {"key": "absent", "operator": "DoesNotExist"}
+    terms = {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [expression]}] * 2}}
+    both = b.claim("c", b.exactly(count=2))
+    with pytest.raises(AllocationError, match="2 terms, exactly one is supported"):
+        allocate(b, [b.slice_of([b.device("d")], pool="a", **terms), b.slice_of([b.device("d")], node="n1")], both)
+    [result] = allocate(
+        b, [b.slice_of([b.device("d")], node="n1"), b.slice_of([b.device("d")], pool="z", **terms)], both
+    )
+    assert result.node_selector.node_selector_terms[0].match_fields[0].values == ("n1",)
+
+
 def test_binds_to_node_makes_a_result_local(b: Any) -> None:
     [result] = allocate(b, [b.slice_of([b.device("d", bindsToNode=True)], allNodes=True)], b.claim("c"))
     assert result.node_selector.node_selector_terms[0].match_fields[0].values == ("n1",)
