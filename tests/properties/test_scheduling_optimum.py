@@ -38,7 +38,7 @@ def answer(problem: dict[str, Any]) -> tuple[int, list[str]]:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_answers_to_tiny_problems_are_legal_and_not_below_the_optimum(seed: int) -> None:
     problem = exhaustive.tiny(seed)
     price, faults = answer(problem)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karpenter_linode.model import codec
@@ -21,7 +21,7 @@ from karpenter_linode.scheduling.placement import Placer
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 CAPACITY_TYPE, INSTANCE_TYPE = "karpenter.sh/capacity-type", "node.kubernetes.io/instance-type"
 ZONES = ("z1", "z2", "z3")
-CHECKED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+CHECKED = settings(max_examples=60)
 
 
 def one_of(key: str, *values: str) -> dict[str, Any]:
@@ -158,6 +158,7 @@ def test_the_order_of_the_input_does_not_matter(problem: Problem, shuffler: Any)
     first, second = solve(problem), solve(other)
     assert cost(first) == cost(second)
     assert [item.pod for item in first.unplaced] == [item.pod for item in second.unplaced]
+    assert first.existing == second.existing
 
 
 @given(problems())

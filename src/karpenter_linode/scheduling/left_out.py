@@ -18,6 +18,7 @@ PLANS: Final = "plans"  # the fact that says how many plans a rule excludes
 EXCLUDED: Final = "nodepool-requirements"
 NOT_OFFERED: Final = "plan-not-offered"
 _TEXT: Final = "no available offering that meets the requirements of the NodePool"
+TOO_FEW: Final = "would do, but are too few together"
 _EXAMPLES: Final = 3
 
 
@@ -33,10 +34,17 @@ def left_out(pool: NodePool, plans: PlanSet) -> tuple[Reason, ...]:
     sold = meeting & plans.market(requirements).mask
     parts = (
         (EXCLUDED, "do not meet the requirements of the NodePool", plans.everything & ~meeting),
-        ("overdrawn", "keep more for the system than they have", sold & ~plans.whole(sold & plans.usable)),
+        ("overdrawn", "keep more for the system than they have", sold & ~plans.whole(plans.able(requirements))),
     )
     counted = tuple(counted_plans(code, text, plans.market(EMPTY).names(mask)) for code, text, mask in parts if mask)
     return (*counted, *not_offered(pool, plans))
+
+
+def too_few(pool: NodePool, plans: PlanSet) -> Reason:
+    """The plans of a pool that falls short of its own ``minValues``."""
+    requirements = template_requirements(pool)
+    names = plans.market(requirements).names(plans.able(requirements))
+    return counted_plans("min-values", TOO_FEW, names)
 
 
 def not_offered(pool: NodePool, plans: PlanSet) -> tuple[Reason, ...]:

@@ -214,6 +214,10 @@ class PlanSet:
             mask &= found
         return mask
 
+    def able(self, requirements: Requirements) -> int:
+        """Plans that meet these requirements, can be bought under them and are not overdrawn."""
+        return self.meeting(requirements) & self.market(requirements).mask & self.usable
+
     def market(self, requirements: Requirements) -> Market:
         """What can be bought under these requirements."""
         found = self._markets.get(requirements)

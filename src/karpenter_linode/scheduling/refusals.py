@@ -19,7 +19,7 @@ from karpenter_linode.model.requirements import Requirements
 from karpenter_linode.scheduling import filtering, min_values
 from karpenter_linode.scheduling.devices import DRA_OWNS_GPUS, WRAPPER
 from karpenter_linode.scheduling.filtering import excluded, exclusions
-from karpenter_linode.scheduling.left_out import PLANS, left_out
+from karpenter_linode.scheduling.left_out import PLANS, TOO_FEW, left_out, too_few
 from karpenter_linode.scheduling.limits import limits_refusal, node_limits_refusal, over_limits
 from karpenter_linode.scheduling.reservations import NOT_RESERVABLE
 from karpenter_linode.scheduling.taints import refusal as taint_refusal
@@ -27,6 +27,8 @@ from karpenter_linode.scheduling.taints import untolerated
 from karpenter_linode.scheduling.taken_places import TakenPlaces, topology_code
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from karpenter_linode.model.core import Pod
     from karpenter_linode.scheduling.shape import Shape
     from karpenter_linode.scheduling.template import ClaimState, Template
@@ -51,6 +53,7 @@ class Refusals:
     def __init__(self, world: World) -> None:
         self._world = world
         self._taken = TakenPlaces(world)
+        self._pools = {f"NodePool {pool.name}": pool for pool in world.pools}
         self._left_out: dict[str, tuple[Reason, ...]] = {}  # by NodePool
         self._new: dict[Shape, tuple[Reason, ...]] = {}
 
@@ -82,10 +85,15 @@ class Refusals:
 
     def _skipped(self) -> tuple[Reason, ...]:
         """NodePools that no plan is left for: the one that the pod is meant for may be among them."""
-        return tuple(
-            msgspec.structs.replace(note, children=(*note.children, *self._plans_left_out(note.subject)))
-            for note in self._world.notes
-        )
+        return tuple(_with(note, *self._skipped_plans(note)) for note in self._world.notes)
+
+    def _skipped_plans(self, note: Reason) -> Iterator[Reason]:
+        """What became of every plan of a NodePool that a note is about."""
+        pool = self._pools.get(note.subject)
+        if pool is not None:
+            yield from self._plans_left_out(note.subject)
+            if note.code == "min-values":
+                yield too_few(pool, self._world.plan_sets[pool.name])
 
     # New claims
 
@@ -93,12 +101,12 @@ class Refusals:
         """Why no new claim takes it: one reason for each NodePool."""
         found = self._new.get(shape)
         if found is None:
-            found = self._pools(pod, shape)
+            found = self._by_pool(pod, shape)
             if not shape.dra:  # reasons about devices name the pod's own claims
                 self._new[shape] = found
         return found
 
-    def _pools(self, pod: Pod, shape: Shape) -> tuple[Reason, ...]:
+    def _by_pool(self, pod: Pod, shape: Shape) -> tuple[Reason, ...]:
         world = self._world
         if world.devices is not None and (owned := world.devices.owned_by_dra(shape)) is not None:
             text = (
@@ -122,10 +130,8 @@ class Refusals:
         """Plans that the pool's own requirements or the market exclude, whatever the pod."""
         found = self._left_out.get(subject)
         if found is None:
-            pools = {f"NodePool {pool.name}": pool for pool in self._world.pools}
-            pool = pools.get(subject)
-            found = left_out(pool, self._world.plan_sets[pool.name]) if pool is not None else ()
-            self._left_out[subject] = found
+            pool = self._pools[subject]
+            found = self._left_out[subject] = left_out(pool, self._world.plan_sets[pool.name])
         return found
 
     def _template_refusal(self, template: Template, pod: Pod, shape: Shape) -> Reason:
@@ -189,7 +195,7 @@ class Refusals:
             reason = Reason("dra", _NO_SUCH_DEVICES)
             return _with(reason, *exclusions(state, found, shape), *lacking)
         if state.min_values is not None and (missing := state.min_values.shortfalls(state.template.plans, left)):
-            reason, text = Reason("min-values", min_values.refusal(missing)), "would do, but are too few together"
+            reason, text = Reason("min-values", min_values.refusal(missing)), TOO_FEW
         elif self._world.reservations.active:
             reason, text = Reason(RESERVED, NOT_RESERVABLE), _OTHERWISE_ABLE
         else:

@@ -119,7 +119,7 @@ class World:
         for pool in self.pools:
             plans = self.plan_sets[pool.name]
             requirements = template_requirements(pool)
-            mask = plans.meeting(requirements) & plans.market(requirements).mask & plans.usable
+            mask = plans.able(requirements)
             wanted = MinValues.of(requirements)
             missing = wanted.shortfalls(plans, mask) if wanted is not None else ()
             if missing and self.options.min_values_policy == "Strict":

@@ -54,10 +54,14 @@ class Make:
         return self.pod(name, nodeName=node, status={"phase": "Running", "conditions": []}, **given)
 
     def pool(self, name: str = "default", **given: Any) -> NodePool:
-        """A NodePool; ``requirements`` as triples, ``labels``, ``taints``, ``limits``, ``weight``."""
+        """A NodePool; ``requirements`` as triples, ``labels``, ``taints``, ``limits``, ``weight``, ``min_values``."""
+        least = given.pop("min_values", None)
         template_spec = {
             "nodeClassRef": {"group": "karpenter.test.sh", "kind": "TestNodeClass", "name": "default"},
-            "requirements": [requirement(*item) for item in given.pop("requirements", ())],
+            "requirements": [
+                *(requirement(*item) for item in given.pop("requirements", ())),
+                *([{"key": least[0], "operator": "Exists", "minValues": least[1]}] if least else []),
+            ],
             "taints": given.pop("taints", []),
             "startupTaints": given.pop("startup_taints", []),
         }
