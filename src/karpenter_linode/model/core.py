@@ -253,6 +253,7 @@ class PodStatus(Struct, frozen=True, rename="camel", omit_defaults=True):
     nominated_node_name: str = ""
     start_time: datetime | None = None
     container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
 

@@ -201,6 +201,8 @@ def _within(value: str, gte: int | None, lte: int | None) -> bool:
     if not _INTEGER.fullmatch(value):
         return False
     number = int(value)
+    if not -MAX_INT64 <= number <= MAX_INT64:
+        return False
     return (gte is None or number >= gte) and (lte is None or number <= lte)
 
 

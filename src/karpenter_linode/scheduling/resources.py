@@ -137,7 +137,7 @@ def pod_requests(pod: Pod) -> Resources:
     statuses = {status.name: status for status in pod.status.container_statuses}
     each = [_container_requests(container, statuses.get(container.name)) for container in spec.containers]
     running = each[0] if len(each) == 1 else total(each)
-    needed = _with_start_up(spec.init_containers, statuses, running) if spec.init_containers else running
+    needed = _with_start_up(pod, running) if spec.init_containers else running
     if spec.resources is not None:
         needed.update(_pod_level(spec.resources.requests))
     if spec.overhead:
@@ -146,14 +146,14 @@ def pod_requests(pod: Pod) -> Resources:
     return needed
 
 
-def _with_start_up(
-    init_containers: Iterable[Container], statuses: Mapping[str, ContainerStatus], running: Resources
-) -> Resources:
+def _with_start_up(pod: Pod, running: Resources) -> Resources:
+    statuses = {status.name: status for status in pod.status.init_container_statuses}
     sidecars: Resources = {}
     peak: Resources = {}
-    for container in init_containers:
-        requests = _container_requests(container, statuses.get(container.name))
+    for container in pod.spec.init_containers:
+        requests = _container_requests(container, None)
         if container.restart_policy == _RESTART_ALWAYS:
+            requests = _container_requests(container, statuses.get(container.name))
             sidecars = add(sidecars, requests)
             running = add(running, requests)
             peak = maximum(peak, sidecars)

@@ -156,7 +156,8 @@ class Shapes:
         if self._devices is not None and self._devices.has_claims(pod):
             claims = self._devices.shape_key(pod)
             spec = msgspec.structs.replace(spec, resource_claims=())  # names of claims do not distinguish pods
-        resized = self._encode(pod.status.container_statuses) if pod.status.container_statuses else b""
+        statuses = (pod.status.container_statuses, pod.status.init_container_statuses)
+        resized = self._encode(statuses) if any(statuses) else b""
         volumes = meta.name if spec.volumes else ""  # names of ephemeral volumes' claims come from the pod's
         key = (meta.namespace, tuple(meta.labels.items()), self._encode(spec), running, claims, resized, volumes)
         shape = self._shapes.get(key)

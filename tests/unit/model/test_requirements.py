@@ -173,3 +173,5 @@ def test_endless_numbers_are_no_integers() -> None:
     with pytest.raises(RequirementError, match="single positive integer"):
         requirement(KEY, "Gt", (endless,))
     assert not requirement(KEY, "Gt", ("5",)).has(endless)
+    assert not requirement(KEY, "Gt", ("5",)).has(str(2**63))
+    assert requirement(KEY, "Gt", ("5",)).has(str(2**63 - 1))

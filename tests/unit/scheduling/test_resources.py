@@ -77,6 +77,23 @@ def test_a_running_resize_counts_the_larger_amount() -> None:
     assert res.pod_requests(codec.convert(plain, Pod))["cpu"] == Quantity.of(3).nano
 
 
+def test_a_resized_sidecar_counts_the_larger_amount_an_init_container_that_ended_does_not() -> None:
+    def init(name: str, **more: str) -> dict[str, Any]:
+        return {**container("1"), "name": name, **more}
+
+    plain = {
+        "metadata": {"name": "p"},
+        "spec": {
+            "containers": [container("1")],
+            "initContainers": [init("side", restartPolicy="Always"), init("first")],
+        },
+        "status": {
+            "initContainerStatuses": [{"name": name, "allocatedResources": {"cpu": "3"}} for name in ("side", "first")]
+        },
+    }
+    assert res.pod_requests(codec.convert(plain, Pod))["cpu"] == Quantity.of(4).nano
+
+
 def test_nothing_fits_where_any_resource_is_overdrawn() -> None:
     assert not res.fits({"cpu": 1}, {"cpu": 5, "memory": -1})
     assert res.fits({"cpu": 1}, {"cpu": 5, "memory": 0})
