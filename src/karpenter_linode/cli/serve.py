@@ -110,6 +110,8 @@ class Serving:
             listener.close()
             if self._file is not None:
                 kubeconfig.remove(self._file)
+        if self._story:
+            click.echo()
         show_outcome(outcome, self._output, story=False, assumptions=assumptions, warnings=warnings)
         return EXIT_PLACED
 
@@ -133,6 +135,7 @@ class Serving:
             secret=secret,
             hosts=frozenset({address, f"localhost:{address.rpartition(':')[2]}"}),
             speed=self._speed,
+            journal=world.cluster.journal,
         )
         server, teller = FaceServer(face, listener, self._speed), _Teller(world, ended)
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -7,35 +7,30 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from karpenter_linode.model import codec
 from karpenter_linode.ports import KubeError
-from karpenter_linode.sim.face import discovery, openapi, reads
-from karpenter_linode.sim.face.admission import Warnings
-from karpenter_linode.sim.face.deletes import Deleter
-from karpenter_linode.sim.face.errors import RETRY_SECONDS, RequestError, bad_request, status_of, success
+from karpenter_linode.sim.face import discovery, openapi
+from karpenter_linode.sim.face.errors import RETRY_SECONDS, RequestError, bad_request, status_of
 from karpenter_linode.sim.face.requests import MAX_BODY, ApiRequest, parse_body, parse_path
+from karpenter_linode.sim.face.resource_api import ResourceApi, json_response, not_allowed
 from karpenter_linode.sim.face.reviews import review
 from karpenter_linode.sim.face.streams import Streams
-from karpenter_linode.sim.face.subresources import NO_LOGS, Subresources
-from karpenter_linode.sim.face.writes import Writer
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from karpenter_linode.ports import Clock
+    from karpenter_linode.sim.journal import Journal
     from karpenter_linode.sim.store import Store
-    from karpenter_linode.sim.stored import Stored
 
 Plain = dict[str, Any]
 
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _HEALTH: Final = frozenset({"/healthz", "/livez", "/readyz"})
 _TOO_MANY: Final = 429
-_MAX_WARNINGS: Final = 20
-_MAX_WARNING: Final = 256
 
 
 class Face:
@@ -48,16 +43,24 @@ class Face:
         secret: the first part of every path; whoever does not know it is not let in.
         hosts: values of the Host header that are let in: a web page that points its own name at this machine is not.
         speed: the world's seconds in one of the clients'.
+        journal: where writes are told; None for nowhere.
     """
 
     def __init__(
-        self, store: Store, clock: Clock, *, version: str, secret: str, hosts: frozenset[str], speed: float = 1.0
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        version: str,
+        secret: str,
+        hosts: frozenset[str],
+        speed: float = 1.0,
+        journal: Journal | None = None,
     ) -> None:
-        self._store, self._clock, self._version = store, clock, version
+        self._version = version
         self._secret, self._hosts = secret, hosts
-        self._writer, self._deleter = Writer(store, clock), Deleter(store)
-        self._subresources = Subresources(store, self._writer)
         self.streams = Streams(store, clock, speed)
+        self._resources = ResourceApi(store, clock, self.streams, journal)
 
     def app(self) -> Starlette:
         """The application."""
@@ -94,16 +97,16 @@ class Face:
         known = self._document(request, path)
         if known is not None:
             if request.method not in ("GET", "HEAD"):
-                raise _not_allowed(request.method)
+                raise not_allowed(request.method)
             content, kind = known
-            return _json(content, content_type=kind)
+            return json_response(content, content_type=kind)
         api_version, _, plural = path.removeprefix("/apis/").rpartition("/")
         reviewed = dict(discovery.REVIEWS.get(api_version, ())).get(plural)
         if reviewed:
             if request.method != "POST":
-                raise _not_allowed(request.method)
-            return _json(review(reviewed, parse_body(body, _content_type(request))), 201)
-        return self._resource(_understood(request, path, body))
+                raise not_allowed(request.method)
+            return json_response(review(reviewed, parse_body(body, _content_type(request))), 201)
+        return self._resources.answer(_understood(request, path, body))
 
     def _document(self, request: Request, path: str) -> tuple[Plain, str] | None:
         """What is served beside resources, with its content type: version, discovery, OpenAPI."""
@@ -131,72 +134,6 @@ class Face:
             "gitTreeState": "clean",
             "platform": "linux/amd64",
         }
-
-    def _resource(self, request: ApiRequest) -> Response:
-        target = request.target
-        if target.subresource in ("scale", "eviction", "binding", "log"):
-            return self._subresource(request)
-        match request.method:
-            case "GET" | "HEAD":
-                return self._read(request)
-            case "POST" if not target.name:
-                warnings = Warnings()
-                return self._written(request, self._writer.create(request, warnings), 201, warnings)
-            case "PUT" if target.name:
-                warnings = Warnings()
-                return self._written(request, self._writer.update(request, warnings), 200, warnings)
-            case "PATCH" if target.name:
-                warnings = Warnings()
-                stored, made = self._writer.patch(request, warnings)
-                return self._written(request, stored, 201 if made else 200, warnings)
-            case "DELETE" if not target.subresource:
-                return self._delete(request)
-            case _:
-                raise _not_allowed(request.method)
-
-    def _read(self, request: ApiRequest) -> Response:
-        if request.flag("watch"):
-            kind, lines = self.streams.watch(request)
-            return StreamingResponse(lines, media_type=kind)
-        now, form = self._clock.now(), reads.wanted_format(request)
-        content = (
-            reads.get(self._store, request, now) if request.target.name else reads.list_(self._store, request, now)
-        )
-        return _json(content, content_type=form.content_type)
-
-    def _written(self, request: ApiRequest, stored: Stored, code: int, warnings: Warnings) -> Response:
-        form = reads.wanted_format(request)
-        content = reads.shaped(request.target.type, stored, form, self._clock.now())
-        return _json(content, code, warnings, form.content_type)
-
-    def _delete(self, request: ApiRequest) -> Response:
-        kind, target = request.target.type, request.target
-        if not target.name:
-            items = [stored.plain for stored in self._deleter.delete_many(request)]
-            content = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": {}, "items": items}
-            return _json(content)
-        stored, gone = self._deleter.delete(request)
-        if gone and kind.kind != "Pod":
-            return _json(success(group=kind.group, resource=kind.plural, name=stored.name, uid=stored.uid))
-        return self._written(request, stored, 200, Warnings())
-
-    def _subresource(self, request: ApiRequest) -> Response:
-        warnings = Warnings()
-        match request.target.subresource, request.method:
-            case "scale", "GET" | "HEAD":
-                return _json(self._subresources.read_scale(request))
-            case "scale", "PUT" | "PATCH":
-                return _json(self._subresources.write_scale(request, warnings), 200, warnings)
-            case "eviction", "POST":
-                self._subresources.evict(request)
-            case "binding", "POST":
-                self._subresources.bind(request)
-            case "log", "GET":
-                self._store.get(request.target.type, request.target.name, request.target.namespace)
-                raise bad_request(NO_LOGS)
-            case _:
-                raise _not_allowed(request.method)
-        return _json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
 
 
 def _understood(request: Request, path: str, body: bytes) -> ApiRequest:
@@ -240,23 +177,6 @@ async def _body(request: Request) -> bytes:
 
 def _accepted(request: Request) -> list[str]:
     return [item.replace(" ", "") for item in request.headers.get("accept", "").split(",")]
-
-
-def _not_allowed(method: str) -> RequestError:
-    return RequestError(405, f"the server does not allow this method on the requested resource: {method}")
-
-
-def _json(
-    content: Any, code: int = 200, warnings: Warnings | None = None, content_type: str = "application/json"
-) -> Response:
-    response = Response(codec.encode(content), code, media_type=content_type)
-    for text in (warnings or ())[:_MAX_WARNINGS]:
-        shown = (
-            text[:_MAX_WARNING].encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"')
-        )
-        printable = "".join(char if char.isprintable() else "?" for char in shown)
-        response.headers.append("Warning", f'299 - "{printable}"')
-    return response
 
 
 def _failed(error: KubeError) -> Response:

@@ -32,7 +32,14 @@ class Client:
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self.cluster = cluster
-        self.face = Face(cluster.store, cluster.clock, version="1.35", secret="s3", hosts=frozenset({"world"}))
+        self.face = Face(
+            cluster.store,
+            cluster.clock,
+            version="1.35",
+            secret="s3",
+            hosts=frozenset({"world"}),
+            journal=cluster.journal,
+        )
         transport = httpx2.ASGITransport(app=self.face.app(), raise_app_exceptions=True)
         self.http = httpx2.AsyncClient(transport=transport, base_url="http://world")
 

@@ -260,3 +260,17 @@ def test_yaml_is_taken_where_apply_is(talk: Talk) -> None:
         assert (answer.status_code, answer.json()["data"]) == (201, {"day": "2026-01-01"})
 
     talk(story)
+
+
+def test_the_story_tells_who_changed_what_and_nothing_of_what_changed_nothing(talk: Talk) -> None:
+    async def story(client: Any) -> None:
+        await client.apply(f"{MAPS}/c", applied(a="1"), "kubectl")
+        await client.apply(f"{MAPS}/c", applied(a="1"), "kubectl")
+        await client.patch(f"{MAPS}/c", {"data": {"a": "2"}}, fieldManager="editor")
+        await client.ask("DELETE", f"{MAPS}/c")
+        told = [(entry.subject, entry.message) for entry in client.cluster.journal.entries if entry.component == "user"]
+        assert [message.partition(" by ")[0] for _, message in told] == ["Configured", "Configured", "Deleted"]
+        assert {subject for subject, _ in told} == {"ConfigMap default/c"}
+        assert told[1][1] == "Configured by editor"
+
+    talk(story)
