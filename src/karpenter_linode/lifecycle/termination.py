@@ -114,15 +114,21 @@ def _sequence(
         effects += stage.effects
     if stage.passed and claim is not None:
         if answers.gone is None:
-            return [*effects, *_claim_patch(claim, stage.conditions), CloudDelete(claim.status.provider_id)]
+            return [*effects, *_recorded(claim, stage.conditions), CloudDelete(claim.status.provider_id)]
         stage = _terminate_instance(stage.conditions, gone=answers.gone)
         effects += stage.effects
-    effects += _claim_patch(claim, stage.conditions)
-    if claim is not None and stage.conditions is not None and _newly_drained(claim, stage.conditions):
-        pool = claim.metadata.labels.get(labels.NODEPOOL, "")
-        effects.append(Count("karpenter_nodes_drained_total", {"nodepool": pool}))
+    effects += _recorded(claim, stage.conditions)
     if stage.passed:
         effects += _released(node, claim, now)
+    return effects
+
+
+def _recorded(claim: NodeClaim | None, conditions: ConditionSet | None) -> list[Effect]:
+    """The NodeClaim's new conditions, and the count of drained nodes where they say so for the first time."""
+    effects = list(_claim_patch(claim, conditions))
+    if claim is not None and conditions is not None and _newly_drained(claim, conditions):
+        pool = claim.metadata.labels.get(labels.NODEPOOL, "")
+        effects.append(Count("karpenter_nodes_drained_total", {"nodepool": pool}))
     return effects
 
 

@@ -117,8 +117,17 @@ def test_the_finalizer_waits_for_the_instance(drained: Any, leaving: Any, cluste
 def test_a_drain_is_counted_when_it_ends(claim: Any, leaving: Any, cluster: Any, now: Any) -> None:
     fresh = claim({"Drained": "Unknown"}, status={"providerID": "linode://1"}, metadata=DELETED)
     later = now + timedelta(minutes=1)
-    effects = terminate_node(leaving(), cluster(fresh), later, InstanceAnswers(gone=False))
-    assert "karpenter_nodes_drained_total" in [count.name for count in of(effects, Count)]
+    for answers in (InstanceAnswers(), InstanceAnswers(gone=False)):
+        effects = terminate_node(leaving(), cluster(fresh), later, answers)
+        assert [count.name for count in of(effects, Count)] == ["karpenter_nodes_drained_total"]
+        kinds = [type(effect) for effect in effects]
+        assert kinds.index(Patch) < kinds.index(Count)  # a write that fails counts nothing
+
+
+def test_a_drain_that_is_known_to_have_ended_is_not_counted_again(
+    drained: Any, leaving: Any, cluster: Any, now: Any
+) -> None:
+    assert not of(terminate_node(leaving(), cluster(drained()), now), Count)
 
 
 def test_a_dead_node_without_instance_goes_undrained(
