@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
+from karpenter_linode.kube.config import NamedServer
 from karpenter_linode.kube.errors import UnreachableError, UnreadableError
 from karpenter_linode.kube.http import KubeCall, KubeHttp
 from karpenter_linode.kube.streaming import ChunkedBody, StreamsApart, StreamTransport
@@ -62,8 +63,10 @@ def test_what_is_no_chunk_is_refused(data: bytes, said: str) -> None:
 class Lines:
     """A server that answers each connection with the same bytes, and what a client makes of it."""
 
-    def __init__(self, clock: Any, answer: bytes, *, stays: bool = False, served: ssl.SSLContext | None = None) -> None:
-        self._clock, self._answer, self._stays, self._served = clock, answer, stays, served
+    def __init__(
+        self, clock: Any, answer: bytes, *, stays: bool = False, served: ssl.SSLContext | None = None, name: str = ""
+    ) -> None:
+        self._clock, self._answer, self._stays, self._served, self._name = clock, answer, stays, served, name
         self.requests: list[bytes] = []
 
     def read(self, trusted: ssl.SSLContext | None = None, silence: float = PATIENT, host: str = "127.0.0.1") -> Any:
@@ -86,7 +89,9 @@ class Lines:
             server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._served)
             port = server.sockets[0].getsockname()[1]
             context = trusted or ssl.create_default_context()
-            transport = StreamsApart(httpx2.MockTransport(_not_here), StreamTransport(context))
+            transport: Any = StreamsApart(httpx2.MockTransport(_not_here), StreamTransport(context))
+            if self._name:
+                transport = NamedServer(transport, self._name)
             scheme = "https" if self._served else "http"
             client = httpx2.AsyncClient(base_url=f"{scheme}://{host}:{port}", transport=transport, trust_env=False)
             http = KubeHttp(client, self._clock)
@@ -228,6 +233,13 @@ def test_a_server_that_cannot_prove_who_it_is_hears_nothing(
     with pytest.raises(UnreachableError, match=r"ConnectError.*CERTIFICATE_VERIFY_FAILED"):
         server.read(trusted)
     assert server.requests == []
+
+
+def test_a_server_proves_the_name_that_it_is_known_by(clock: Any, certificates: dict[str, Path]) -> None:
+    trusted = ssl.create_default_context(cafile=str(certificates["misnamed"]))
+    answer = HEAD + chunk(b"one\n") + b"0\r\n\r\n"
+    server = Lines(clock, answer, served=serving(certificates["misnamed"]), name="elsewhere.example")
+    assert server.read(trusted) == [b"one"]
 
 
 def test_a_line_without_end_is_given_up(clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
