@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from karpenter_linode.cel import ast
-from karpenter_linode.cel.code import Failed
+from karpenter_linode.cel.code import read
 from karpenter_linode.cel.errors import EvaluationError, no_such_key
 from karpenter_linode.cel.values import NONE, DefaultMap, Optional, UInt, encode_key, kind_of
 
@@ -28,8 +28,6 @@ def index_value(value: Any, key: Any) -> Any:
         return value[position]
     if type(value) is Optional:
         return NONE if value is NONE else optional_index(value.value, key)
-    if type(value) is Failed:
-        raise value.error
     raise no_such_key(key)
 
 
@@ -88,29 +86,58 @@ def emit_ident(node: ast.Ident, _emit: Emit) -> Code:
 
     def bound_variable(frame: Frame) -> Any:
         frame[0] += 1
-        value = frame[slot]
-        if type(value) is Failed:
-            raise value.error
-        return value
+        return read(frame, slot)
 
     return bound_variable if node.bound else variable
+
+
+def emit_unread(node: ast.Node, emit: Emit) -> Code:
+    """Code of a branch or a key.
+
+    Kubernetes counts the reading of what lies at the end of a path where its value is taken up; as a key, or as a
+    branch of ``?:``, only the steps to it count.
+    """
+    code = emit(node)
+    if not _is_reading(node):
+        return code
+
+    def unread(frame: Frame) -> Any:
+        frame[0] -= 1
+        return code(frame)
+
+    return unread
 
 
 def emit_select(node: ast.Select, emit: Emit) -> Code:
     """Read a field, its optional form, or test for it."""
     name = node.name
-    if not node.test and not node.optional:
+    if node.test:
+        return _emit_test(node, emit)
+    if not node.optional:
         return emit_path(node, emit)
     operand = emit(node.operand)
-    if node.test:
-        return lambda frame: has_field(operand(frame), name)
-    cost = _step_cost(node.operand)
+    begin = _begin(node.operand)
 
     def optional_select(frame: Frame) -> Any:
-        frame[0] += cost
-        return optional_index(operand(frame), name)
+        frame[0] += begin
+        return _optional_step(frame, operand(frame), name)
 
     return optional_select
+
+
+def _emit_test(node: ast.Select, emit: Emit) -> Code:
+    name, operand = node.name, emit_unread(node.operand, emit)
+
+    def test(frame: Frame) -> bool:
+        value = operand(frame)
+        if value is NONE:
+            return False
+        found = has_field(value, name)
+        if found or type(value) is not Optional:
+            frame[0] += 1
+        return found
+
+    return test
 
 
 def emit_index(node: ast.Call, emit: Emit) -> Code:
@@ -118,15 +145,30 @@ def emit_index(node: ast.Call, emit: Emit) -> Code:
     operand_node, key_node = node.arguments
     if node.function == ast.INDEX:
         return emit_path(node, emit)
-    operand, key = emit(operand_node), emit(key_node)
-    cost = _step_cost(operand_node)
+    operand, key = emit(operand_node), emit_unread(key_node, emit)
+    begin = _begin(operand_node)
 
     def optional_at(frame: Frame) -> Any:
-        frame[0] += cost
+        frame[0] += begin
         value = operand(frame)
-        return optional_index(value, key(frame))
+        return NONE if value is NONE else _optional_step(frame, value, key(frame))
 
     return optional_at
+
+
+def _optional_step(frame: Frame, value: Any, key: Any) -> Optional:
+    """One step that may find nothing; only what is found is charged for."""
+    found = optional_index(value, key)
+    if found is not NONE:
+        frame[0] += 1
+    return found
+
+
+def _plain_step(frame: Frame, value: Any, key: Any) -> Any:
+    if type(value) is Optional:
+        return _optional_step(frame, value, key)
+    frame[0] += 1
+    return index_value(value, key)
 
 
 def _step(node: ast.Node) -> tuple[ast.Node, str | None] | None:
@@ -140,13 +182,33 @@ def _step(node: ast.Node) -> tuple[ast.Node, str | None] | None:
     return None
 
 
-def _step_cost(operand: ast.Node) -> int:
-    """A step costs 1; the first on something computed costs one more, as in Kubernetes."""
-    attribute = _step(operand) is not None or (isinstance(operand, ast.Ident) and operand.slot is not None)
-    optional = (isinstance(operand, ast.Select) and operand.optional) or (
-        isinstance(operand, ast.Call) and operand.function == ast.OPTIONAL_INDEX
-    )
-    return 1 if attribute or optional else 2
+def _operand(node: ast.Node) -> ast.Node | None:
+    """What a step, plain or optional, starts from."""
+    if isinstance(node, ast.Select) and not node.test:
+        return node.operand
+    if isinstance(node, ast.Call) and node.function in (ast.INDEX, ast.OPTIONAL_INDEX):
+        return node.arguments[0]
+    return None
+
+
+def _is_choice(node: ast.Node) -> bool:
+    return isinstance(node, ast.Call) and node.function == ast.CONDITIONAL
+
+
+def _is_reading(node: ast.Node) -> bool:
+    """Whether a node is a variable or a path that costs 1 besides its steps; one that starts at ``?:`` does not."""
+    operand = _operand(node)
+    if operand is None:
+        return isinstance(node, ast.Ident) and node.slot is not None
+    while operand is not None:
+        node, operand = operand, _operand(operand)
+    return not _is_choice(node)
+
+
+def _begin(operand: ast.Node) -> int:
+    """What a path costs besides its steps and what its start costs: 1 if it starts at something computed."""
+    variable = isinstance(operand, ast.Ident) and operand.slot is not None
+    return 0 if variable or _is_choice(operand) or _operand(operand) is not None else 1
 
 
 def emit_path(node: ast.Node, emit: Emit) -> Code:
@@ -163,31 +225,37 @@ def emit_path(node: ast.Node, emit: Emit) -> Code:
     if step is None:
         raise TypeError(node)
     operand_node, name = step
-    operand, cost = emit(operand_node), _step_cost(operand_node)
+    operand, begin = emit(operand_node), _begin(operand_node)
     if name is None:
-        key = emit(node.arguments[1]) if isinstance(node, ast.Call) else emit(node)
-
-        def at(frame: Frame) -> Any:
-            frame[0] += cost
-            value = operand(frame)
-            return index_value(value, key(frame))
-
-        return at
+        return _emit_computed(operand, emit_unread(ast.children(node)[1], emit), begin)
 
     def select(frame: Frame) -> Any:
-        frame[0] += cost
-        return index_value(operand(frame), name)
+        frame[0] += begin
+        return _plain_step(frame, operand(frame), name)
 
     return select
+
+
+def _emit_computed(operand: Code, key: Code, begin: int) -> Code:
+    def at(frame: Frame) -> Any:
+        frame[0] += begin
+        value = operand(frame)
+        if type(value) is Optional:
+            return NONE if value is NONE else _optional_step(frame, value, key(frame))
+        frame[0] += 1
+        return index_value(value, key(frame))
+
+    return at
 
 
 def _fused(slot: int, keys: list[str]) -> Code:
     cost = 1 + len(keys)
 
     def slowly(frame: Frame) -> Any:
-        value = frame[slot]
+        frame[0] -= len(keys)  # what comes behind a step that fails is not charged for
+        value = read(frame, slot)
         for key in keys:
-            value = index_value(value, key)
+            value = _plain_step(frame, value, key)
         return value
 
     if len(keys) == 1:

@@ -379,7 +379,7 @@ class Checker:
         if not self._inference.assign(node.target.type, optional_of(element)):
             shown = _shown(self._inference.resolve(node.target.type, final=True))
             self._complain(f"found no matching overload for '{name}' applied to '{shown}'", node)
-        with self._scope.local((node.name,), (self._inference.resolve(element),)) as (slot,):
+        with self._scope.local((node.name,), (self._inference.resolve(element),), bound=True) as (slot,):
             node.slot = slot
             node.body = self._check(node.body)
         node.type = node.body.type if node.flat else optional_of(node.body.type)
@@ -392,7 +392,7 @@ class Checker:
         node.target = self._check(node.target)
         if not self._inference.assign(node.target.type, list_of(self._inference.fresh())):
             self._complain(f"found no matching overload for 'sortBy' applied to '{_shown(node.target.type)}'", node)
-        with self._scope.local((ast.SORT_INPUT,), (node.target.type,)) as (slot,):
+        with self._scope.local((ast.SORT_INPUT,), (node.target.type,), bound=True) as (slot,):
             node.slot = slot
             self._check(node.keys)
         node.type = node.target.type

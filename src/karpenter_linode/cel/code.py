@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from karpenter_linode.cel.errors import CostLimitExceededError, EvaluationError, no_such_overload
+from karpenter_linode.cel.errors import EvaluationError, no_such_overload
 
 if TYPE_CHECKING:
     from karpenter_linode.cel.ast import Node
@@ -18,12 +18,12 @@ Emit: TypeAlias = "Callable[[Node], Code]"
 
 
 def absorb(error: EvaluationError) -> EvaluationError:
-    """An error that the other side of a logical operator may still overrule; running out of cost is none.
+    """An error that the other side of a logical operator may still overrule.
 
     Raises:
-        CostLimitExceededError: passed on.
+        EvaluationError: one that ends the evaluation whatever surrounds it, such as running out of cost; passed on.
     """
-    if isinstance(error, CostLimitExceededError):
+    if error.final:
         raise error
     return error
 
@@ -39,12 +39,58 @@ def failing(message: str, cost: int = 0) -> Code:
 
 
 class Failed:
-    """In the place of a bound variable: computing its value failed, which matters only if it is read."""
+    """In the place of a value: computing it failed, which matters only if it is used."""
 
     __slots__ = ("error",)
 
     def __init__(self, error: EvaluationError) -> None:
         self.error = error
+
+
+class Pending:
+    """In the place of a bound variable: its value is computed when it is first read."""
+
+    __slots__ = ("code",)
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+
+
+def attempt(code: Code, frame: Frame) -> Any:
+    """A value, or ``Failed``.
+
+    Raises:
+        EvaluationError: only one that ends the evaluation.
+    """
+    try:
+        return code(frame)
+    except EvaluationError as error:
+        return Failed(absorb(error))
+
+
+def read(frame: Frame, slot: int) -> Any:
+    """The value of a variable, computed now if it was not yet.
+
+    Raises:
+        EvaluationError: computing it fails, or has failed.
+    """
+    value = frame[slot]
+    if type(value) is Pending:
+        value = frame[slot] = attempt(value.code, frame)
+    if type(value) is Failed:
+        raise value.error
+    return value
+
+
+def raise_first(*values: Any) -> None:
+    """Go on only if none of the values failed.
+
+    Raises:
+        EvaluationError: the error of the first one that did.
+    """
+    for value in values:
+        if type(value) is Failed:
+            raise value.error
 
 
 def require_bool(value: Any) -> bool:

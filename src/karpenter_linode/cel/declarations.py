@@ -69,6 +69,7 @@ class Estimate(Struct, frozen=True, eq=False):
 
 Estimator: TypeAlias = "Callable[[tuple[Argument, ...]], Estimate]"
 LiteralCheck: TypeAlias = "Callable[[list[Node]], str | None]"
+Cost: TypeAlias = int | Callable[..., int]
 Folding: TypeAlias = Literal["never", "lazy", "eager"]
 
 
@@ -81,7 +82,9 @@ class Overload(Struct, frozen=True, eq=False):
         result: result type.
         implementation: takes the Python forms of the arguments; raises ``EvaluationError``.
         member: written as a method.
-        cost: units of an evaluation, fixed or computed from the arguments *before* the work is done.
+        cost: units of an evaluation, fixed or computed from the arguments *before* the work is done. An argument may be
+            a ``code.Failed``: a call is charged before its failure counts.
+        loose: the same where static types leave several overloads possible; ``None``: no difference.
         estimate: static counterpart of ``cost``; ``None`` where the cost is fixed.
         folding: what happens with constant arguments: ``never`` computed early; ``lazy``: computed once, an error stays
             a run-time error; ``eager``: an error is a compile error.
@@ -93,7 +96,8 @@ class Overload(Struct, frozen=True, eq=False):
     result: Type
     implementation: Callable[..., Any]
     member: bool = False
-    cost: int | Callable[..., int] = 1
+    cost: Cost = 1
+    loose: Cost | None = None
     estimate: Estimator | None = None
     folding: Folding = "never"
     check: LiteralCheck | None = None
@@ -163,7 +167,8 @@ class Library(NamedTuple):
 class Aspects(TypedDict, total=False):
     """The aspects of an overload that most do without; see ``Overload``."""
 
-    cost: int | Callable[..., int]
+    cost: Cost
+    loose: Cost | None
     estimate: Estimator | None
     folding: Folding
     check: LiteralCheck | None

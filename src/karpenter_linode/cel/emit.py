@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.cel import ast
 from karpenter_linode.cel.access import emit_ident, emit_index, emit_select
-from karpenter_linode.cel.code import failing
+from karpenter_linode.cel.code import Failed, attempt, failing, raise_first
 from karpenter_linode.cel.cost import charge
+from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.logic import (
     emit_conditional,
     emit_equality,
     emit_in,
     emit_logic,
     emit_not,
+    emit_or,
     emit_order,
 )
 from karpenter_linode.cel.loops import emit_bind, emit_list, emit_loop, emit_map, emit_optional_map, emit_sort
@@ -23,11 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from karpenter_linode.cel.code import Code, Emit, Frame
-    from karpenter_linode.cel.declarations import Function, Overload
+    from karpenter_linode.cel.declarations import Cost, Function
     from karpenter_linode.cel.types import Type
 
 
 _BINARY: Final = 2
+_ALWAYS_IN_ORDER: Final = frozenset({"format"})
+_PREPARED: Final = frozenset({"matches", "find", "findAll"})
+"""Functions that Kubernetes builds anew around a constant pattern."""
 
 
 class Emitter:
@@ -45,20 +50,44 @@ class Emitter:
     def emit(self, node: ast.Node) -> Code:
         """The code of a node."""
         if isinstance(node, ast.Call):
-            special = None if node.member else _OPERATORS.get(node.function)
+            special = _OPERATORS.get(node.function)
             return self._call(node) if special is None else special(node, self.emit)
         return _EMITTERS[type(node)](node, self.emit)
 
     def _call(self, node: ast.Call) -> Code:
         arguments = tuple(map(self.emit, node.arguments))
-        certain = self._checked and len(node.overloads) == 1
-        if certain and not any(map(_unsure, node.overloads[0].params, node.arguments)):
-            return _direct(node.overloads[0], arguments)
+        only = node.overloads[0] if len(node.overloads) == 1 else None
+        cost = _cost(node)
+        in_order = _in_order(node)
+        if self._checked and only is not None and not any(map(_unsure, only.params, node.arguments)):
+            return _direct(only.implementation, cost, arguments, in_order=in_order)
         function = self._functions[node.function]
         constant = node.arguments[-1]
         if len(arguments) == _BINARY and isinstance(constant, ast.Constant) and not constant.failure:
-            return _dispatched_constant(function, arguments[0], constant, member=node.member)
-        return _dispatched(function, arguments, member=node.member)
+            return _dispatched_constant(function, cost, arguments[0], constant, in_order=in_order, member=node.member)
+        return _dispatched(function, cost, arguments, in_order=in_order, member=node.member)
+
+
+def _cost(node: ast.Call) -> Cost:
+    """What a call is charged: by its overload if that is known, by its name otherwise."""
+    first = next((each for each in node.overloads if len(each.params) == len(node.arguments)), None)
+    if first is None:
+        return 1  # unchecked, and bound to fail
+    return first.cost if len(node.overloads) == 1 or first.loose is None else first.loose
+
+
+def _in_order(node: ast.Call) -> bool:
+    """Whether the first argument that fails ends a call: those behind it are not computed, and it is not charged.
+
+    Kubernetes has calls of one and of two arguments that compute all of them first. Which ones are of this kind is a
+    matter of how each is put together there.
+    """
+    if len(node.arguments) > _BINARY or node.function in _ALWAYS_IN_ORDER:
+        return True
+    if node.function in _PREPARED:
+        pattern = node.arguments[1]
+        return isinstance(pattern, ast.Constant) and type(pattern.value) is str
+    return len(node.overloads) > 1 and node.function[0] not in "_-!@"
 
 
 def _emit_literal(node: ast.Constant, _emit: Emit) -> Code:
@@ -80,10 +109,9 @@ def _unsure(param: Type, argument: ast.Node) -> bool:
     return is_open(argument.type) and param.kind not in ("param", "dyn")
 
 
-def _direct(overload: Overload, arguments: tuple[Code, ...]) -> Code:
-    implementation, cost = overload.implementation, overload.cost
+def _direct(implementation: Callable[..., Any], cost: Cost, arguments: tuple[Code, ...], *, in_order: bool) -> Code:
     if not isinstance(cost, int):
-        return _direct_sized(implementation, cost, arguments)
+        return _direct_sized(implementation, cost, arguments, in_order=in_order)
     if len(arguments) == 1:
         (only,) = arguments
 
@@ -92,62 +120,75 @@ def _direct(overload: Overload, arguments: tuple[Code, ...]) -> Code:
             return implementation(only(frame))
 
         return unary
-    if len(arguments) == _BINARY:
+    if len(arguments) == _BINARY and not in_order:
         left, right = arguments
 
         def binary(frame: Frame) -> Any:
             frame[0] += cost
-            return implementation(left(frame), right(frame))
+            try:
+                one = left(frame)
+            except EvaluationError:
+                attempt(right, frame)
+                raise
+            return implementation(one, right(frame))
 
         return binary
 
     def call(frame: Frame) -> Any:
-        frame[0] += cost
-        return implementation(*[argument(frame) for argument in arguments])
-
-    return call
-
-
-def _direct_sized(implementation: Callable[..., Any], cost: Callable[..., int], arguments: tuple[Code, ...]) -> Code:
-    def call(frame: Frame) -> Any:
-        values = [argument(frame) for argument in arguments]
-        charge(frame, cost(*values))
+        values = _values(frame, arguments, cost, in_order=in_order)
         return implementation(*values)
 
     return call
 
 
-def _dispatched(function: Function, arguments: tuple[Code, ...], *, member: bool) -> Code:
-    select = function.select
+def _values(frame: Frame, arguments: tuple[Code, ...], cost: Cost, *, in_order: bool) -> list[Any]:
+    """The arguments of a call, and the call charged for."""
+    values = [argument(frame) for argument in arguments[:-1]] if in_order else []
+    values += [attempt(argument, frame) for argument in arguments[len(values) :]]
+    charge(frame, cost if isinstance(cost, int) else cost(*values))
+    raise_first(*values)
+    return values
 
+
+def _direct_sized(
+    implementation: Callable[..., Any], cost: Callable[..., int], arguments: tuple[Code, ...], *, in_order: bool
+) -> Code:
     def call(frame: Frame) -> Any:
-        values = tuple([argument(frame) for argument in arguments])
-        overload = select(values, member=member)
-        cost = overload.cost
-        charge(frame, cost if isinstance(cost, int) else cost(*values))
-        return overload.implementation(*values)
+        return implementation(*_values(frame, arguments, cost, in_order=in_order))
 
     return call
 
 
-def _dispatched_constant(function: Function, argument: Code, constant: ast.Constant, *, member: bool) -> Code:
-    """A call on something unknown and a constant, such as ``x.isGreaterThan(semver("1.0.0"))``."""
-    value = constant.value
-    known: dict[type, tuple[Callable[..., Any], int]] = {}
+def _dispatched(function: Function, cost: Cost, arguments: tuple[Code, ...], *, in_order: bool, member: bool) -> Code:
+    select = function.select
 
     def call(frame: Frame) -> Any:
-        given = argument(frame)
-        entry = known.get(type(given))
-        if entry is not None:
-            frame[0] += entry[1]
-            return entry[0](given, value)
-        frame[0] += constant.cost
-        overload = function.select((given, value), member=member)
-        cost = overload.cost
-        if isinstance(cost, int):
-            known[type(given)] = overload.implementation, cost + constant.cost
-        charge(frame, cost if isinstance(cost, int) else cost(given, value))
-        return overload.implementation(given, value)
+        values = tuple(_values(frame, arguments, cost, in_order=in_order))
+        return select(values, member=member).implementation(*values)
+
+    return call
+
+
+def _dispatched_constant(
+    function: Function, cost: Cost, argument: Code, constant: ast.Constant, *, in_order: bool, member: bool
+) -> Code:
+    """A call on something unknown and a constant, such as ``x.isGreaterThan(semver("1.0.0"))``."""
+    value, own = constant.value, constant.cost
+    known: dict[type, Callable[..., Any]] = {}
+
+    def call(frame: Frame) -> Any:
+        try:
+            given = argument(frame)
+        except EvaluationError as error:
+            if not in_order:
+                frame[0] += own + (cost if isinstance(cost, int) else cost(Failed(error), value))
+            raise
+        charge(frame, own + (cost if isinstance(cost, int) else cost(given, value)))
+        implementation = known.get(type(given))
+        if implementation is None:
+            implementation = function.select((given, value), member=member).implementation
+            known[type(given)] = implementation
+        return implementation(given, value)
 
     return call
 
@@ -158,6 +199,8 @@ _OPERATORS: Final[Mapping[str, Callable[[ast.Call, Callable[[ast.Node], Code]], 
     "_!=_": emit_equality,
     **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), emit_order),
     "@in": emit_in,
+    "or": emit_or,
+    "orValue": emit_or,
     ast.CONDITIONAL: emit_conditional,
     ast.INDEX: emit_index,
     ast.OPTIONAL_INDEX: emit_index,

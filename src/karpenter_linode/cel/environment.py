@@ -39,7 +39,7 @@ class Environment:
         sizes: for the cost estimate: how large what lies at a path can be (see ``estimate.SizeHint``).
         container: the namespace in which short names are looked up first.
         checked: ``False`` leaves all questions of type to run time.
-        quoted_fields: whether field names may stand in backticks; Kubernetes does not enable that for selectors.
+        quoted_fields: whether field names may stand in backticks; Kubernetes 1.34 does not take them in selectors.
         homogeneous: whether the elements of a list literal, and the keys and values of a map literal, must each be of
             one type (spec/cel-for-dra.md section 4).
     """

@@ -42,7 +42,12 @@ class CompileError(CelError):
 
 
 class EvaluationError(CelError):
-    """The expression failed on the values it was given; ``&&``, ``||``, ``all`` and ``exists`` may absorb it."""
+    """The expression failed on the values it was given; ``&&``, ``||``, ``all`` and ``exists`` may absorb it.
+
+    ``final``: nothing absorbs it.
+    """
+
+    final = False
 
     def __init__(self, message: str) -> None:
         self.message = message
@@ -52,8 +57,23 @@ class EvaluationError(CelError):
 class CostLimitExceededError(EvaluationError):
     """The evaluation used up its cost limit. Never absorbed."""
 
+    final = True
+
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
+
+
+class AbandonedError(EvaluationError):
+    """kube-scheduler's evaluation breaks off here: what it cannot evaluate must not match here. Never absorbed.
+
+    Its list functions that are charged by their elements do so when they are given none, and so does looking up a
+    version among constants.
+    """
+
+    final = True
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"internal error: {why}")
 
 
 def no_such_overload() -> EvaluationError:

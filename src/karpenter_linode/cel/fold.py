@@ -8,7 +8,7 @@ from karpenter_linode.cel import ast
 from karpenter_linode.cel.cost import LIST_COST, MAP_COST
 from karpenter_linode.cel.declarations import Function
 from karpenter_linode.cel.errors import CompileError, EvaluationError
-from karpenter_linode.cel.values import make_map
+from karpenter_linode.cel.values import KEYS, kind_of, make_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,7 @@ def fold(node: ast.Node, text: str) -> ast.Node:
         case ast.Call():
             _look_at_literals(node, text)
             node.arguments = [fold(argument, text) for argument in node.arguments]
+            _check_key(node, text)
             return _fold_call(node, text)
         case ast.ListLiteral():
             node.elements = [fold(element, text) for element in node.elements]
@@ -34,6 +35,9 @@ def fold(node: ast.Node, text: str) -> ast.Node:
                 entry.key, entry.value = fold(entry.key, text), fold(entry.value, text)
             if not any(entry.optional for entry in node.entries):
                 return _constant_aggregate(node, ast.children(node), MAP_COST, _paired)
+        case ast.Ident() if node.slot is None:
+            start, end, position = node.start, node.end, node.position
+            return ast.Constant(value=node.constant, start=start, end=end, position=position, type=node.type)
         case ast.Select():
             node.operand = fold(node.operand, text)
         case ast.Logic():
@@ -64,6 +68,16 @@ def _look_at_literals(node: ast.Call, text: str) -> None:
             complaint = overload.check(node.arguments)
             if complaint:
                 raise CompileError(complaint, text, node.arguments[-1].position)
+
+
+def _check_key(node: ast.Call, text: str) -> None:
+    """A constant that can be no key is an error before any evaluation; a computed one is an error of it."""
+    if node.function not in (ast.INDEX, ast.OPTIONAL_INDEX):
+        return
+    key = node.arguments[1]
+    if isinstance(key, ast.Constant) and not key.failure and not key.lazy and type(key.value) not in KEYS:
+        kind = kind_of(key.value)
+        raise CompileError(f"program instantiation failed: invalid qualifier type: {kind}", text, node.position)
 
 
 def _fold_call(node: ast.Call, text: str) -> ast.Node:

@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from karpenter_linode.cel.code import Failed, absorb, require_bool
-from karpenter_linode.cel.cost import LIST_COST, MAP_COST, charge
+from karpenter_linode.cel import ast
+from karpenter_linode.cel.code import Pending, absorb, attempt, raise_first, read, require_bool
+from karpenter_linode.cel.cost import LIST_COST, MAP_COST, charge, comparisons
 from karpenter_linode.cel.errors import EvaluationError, no_such_overload
 from karpenter_linode.cel.relations import same_kind, sort_order
+from karpenter_linode.cel.unify import is_open
 from karpenter_linode.cel.values import NONE, Optional, decode_key, elements_of, encode_key, make_map, pairs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from karpenter_linode.cel import ast
     from karpenter_linode.cel.code import Code, Emit, Frame
 
+Source: TypeAlias = "Callable[[Frame], Iterator[None]]"
+
 # What an iteration costs besides its body: Kubernetes counts the loop condition and the accumulator by their parts.
-_ALL = 3
-_EXISTS = 4
+_ALL = 2
+_EXISTS = 3
 _COUNT = 2
-_APPEND = 2 + LIST_COST
+_APPEND = 2
 _INSERT = 3
+_INSERT_ENTRIES = 2
 
 
 def emit_loop(node: ast.Loop, emit: Emit) -> Code:
     """A comprehension macro."""
     source = _source(node, emit)
-    body = emit(node.body)
-    condition = emit(node.condition) if node.condition is not None else None
     if node.kind in ("all", "exists"):
-        return _quantifier(source, body, decisive=node.kind == "exists")
+        return _quantifier(source, emit(node.body), decisive=node.kind == "exists")
     if node.kind == "exists_one":
-        return _exactly_one(source, body)
+        return _exactly_one(source, emit(node.body))
+    condition = emit(node.condition) if node.condition is not None else None
     if node.kind == "list":
-        return _collect_list(source, condition, body)
-    return _collect_map(source, condition, body, node)
+        return _collect_list(source, condition, node, emit)
+    return _collect_map(source, condition, node, emit)
 
 
-def _source(node: ast.Loop, emit: Emit) -> Callable[[Frame], Iterator[None]]:
+def _source(node: ast.Loop, emit: Emit) -> Source:
     """Goes through the range: sets the variables, then gives control to the body."""
     source = emit(node.range)
     if len(node.slots) == 1:
@@ -60,141 +63,189 @@ def _source(node: ast.Loop, emit: Emit) -> Callable[[Frame], Iterator[None]]:
     return double
 
 
-def _quantifier(source: Callable[[Frame], Iterator[None]], body: Code, *, decisive: bool) -> Code:
+def _quantifier(source: Source, body: Code, *, decisive: bool) -> Code:
     """``all`` and ``exists``: one decisive element settles it, errors of others notwithstanding."""
-    step = _EXISTS if decisive else _ALL
+    look = _EXISTS if decisive else _ALL
 
     def quantify(frame: Frame) -> bool:
         failure: EvaluationError | None = None
+        settled = False
         for _ in source(frame):
-            charge(frame, step)
+            charge(frame, look)  # whether to go on, which is asked once more when it is settled
+            if settled:
+                break
+            frame[0] += 1
             try:
                 value = body(frame)
             except EvaluationError as error:
                 failure = failure or absorb(error)
                 continue
             if value is decisive:
-                charge(frame, step)  # the loop condition once more, and the result
-                return bool(value)
-            if value is not (not decisive):
+                settled = True
+            elif value is not (not decisive):
                 failure = failure or no_such_overload()
         charge(frame, 1)
-        if failure is not None:
+        if failure is not None and not settled:
             raise failure
-        return not decisive
+        return decisive if settled else not decisive
 
     return quantify
 
 
-def _exactly_one(source: Callable[[Frame], Iterator[None]], body: Code) -> Code:
+# The other loops go on behind an error, as in Kubernetes: all that they cost counts where something absorbs it.
+
+
+def _exactly_one(source: Source, body: Code) -> Code:
     def count(frame: Frame) -> bool:
         found = 0
+        failure: EvaluationError | None = None
         for _ in source(frame):
-            hit = require_bool(body(frame))
-            charge(frame, _COUNT if hit else 1)
-            found += hit
+            charge(frame, 0)
+            try:
+                hit = require_bool(body(frame))
+            except EvaluationError as error:
+                failure = absorb(error)
+                continue
+            if hit:
+                frame[0] += _COUNT
+                found += 1
         charge(frame, 2)
+        if failure is not None:
+            raise failure
         return found == 1
 
     return count
 
 
-def _collect_list(source: Callable[[Frame], Iterator[None]], condition: Code | None, body: Code) -> Code:
+def _collect_list(source: Source, condition: Code | None, node: ast.Loop, emit: Emit) -> Code:
+    body = emit(node.body)
+    constant = isinstance(node.body, ast.Constant) and not node.body.lazy
+    step = _APPEND if constant else _APPEND + LIST_COST
+
     def collect(frame: Frame) -> list[Any]:
-        charge(frame, LIST_COST + 1)
         made: list[Any] = []
+        failure: EvaluationError | None = None
         for _ in source(frame):
-            if condition is not None and not require_bool(condition(frame)):
-                charge(frame, 1)
-                continue
-            charge(frame, _APPEND)
-            made.append(body(frame))
+            try:
+                if condition is not None and not require_bool(condition(frame)):
+                    charge(frame, 0)
+                    continue
+                charge(frame, step)
+                made.append(body(frame))
+            except EvaluationError as error:
+                failure = absorb(error)
+        charge(frame, 1)
+        if failure is not None:
+            raise failure
         return made
 
     return collect
 
 
-def _collect_map(
-    source: Callable[[Frame], Iterator[None]],
-    condition: Code | None,
-    body: Code,
-    node: ast.Loop,
-) -> Code:
-    key_slot = node.slots[0]
-    entries = node.kind == "map_entries"
+def _collect_map(source: Source, condition: Code | None, node: ast.Loop, emit: Emit) -> Code:
+    body = emit(node.body)
+    insert = _insert_entries(body) if node.kind == "map_entries" else _insert_value(body, node.slots[0])
 
     def collect(frame: Frame) -> dict[Any, Any]:
-        charge(frame, MAP_COST + 1)
         made: dict[Any, Any] = {}
+        failure: EvaluationError | None = None
         for _ in source(frame):
-            if condition is not None and not require_bool(condition(frame)):
-                charge(frame, 1)
-                continue
-            charge(frame, _INSERT)
-            value = body(frame)
-            if not entries:
-                made[encode_key(frame[key_slot])] = value
-                continue
-            if not isinstance(value, dict):
-                raise no_such_overload()
-            for key, held in value.items():
-                if key in made:
-                    raise EvaluationError(f"insert failed: key {decode_key(key)} already exists")
-                made[key] = held
+            try:
+                if condition is not None and not require_bool(condition(frame)):
+                    charge(frame, 0)
+                    continue
+                insert(frame, made, failed=failure is not None)
+            except EvaluationError as error:
+                failure = absorb(error)
+        charge(frame, 1)
+        if failure is not None:
+            raise failure
         return made
 
     return collect
+
+
+def _insert_value(body: Code, key_slot: int) -> Callable[..., None]:
+    def insert(frame: Frame, made: dict[Any, Any], *, failed: bool) -> None:
+        if failed:
+            charge(frame, 1)
+            return
+        charge(frame, _INSERT)
+        made[encode_key(frame[key_slot])] = body(frame)
+
+    return insert
+
+
+def _insert_entries(body: Code) -> Callable[..., None]:
+    def insert(frame: Frame, made: dict[Any, Any], *, failed: bool) -> None:
+        charge(frame, _INSERT_ENTRIES)
+        value = body(frame)
+        if failed:
+            return
+        if not isinstance(value, dict):
+            raise no_such_overload()
+        for key, held in value.items():
+            if key in made:
+                raise EvaluationError(f"insert failed: key {decode_key(key)} already exists")
+            made[key] = held
+
+    return insert
 
 
 def emit_bind(node: ast.Bind, emit: Emit) -> Code:
-    """``cel.bind``: an error of the value counts only where the variable is read."""
-    value, body, slot = emit(node.value), emit(node.body), node.slot
+    """``cel.bind``: the value is computed where it is first read, and an error of it counts only there."""
+    pending, body, slot = Pending(emit(node.value)), emit(node.body), node.slot
 
     def bind(frame: Frame) -> Any:
-        charge(frame, LIST_COST)
-        try:
-            frame[slot] = value(frame)
-        except EvaluationError as error:
-            frame[slot] = Failed(absorb(error))
+        frame[slot] = pending
         return body(frame)
 
     return bind
 
 
 def emit_optional_map(node: ast.OptionalMap, emit: Emit) -> Code:
-    """``optMap`` and ``optFlatMap``."""
+    """``optMap`` and ``optFlatMap``: the target is asked for its value, and once more where the variable is read."""
     target, body, slot, flat = emit(node.target), emit(node.body), node.slot, node.flat
+    wrapping = 0 if flat else 1
 
-    def apply(frame: Frame) -> Optional:
+    def content(frame: Frame) -> Any:
+        frame[0] += 1
         held = target(frame)
-        charge(frame, 1)
+        return held.value
+
+    pending = Pending(content)
+
+    def apply(frame: Frame) -> Any:
+        frame[0] += 1
+        held = target(frame)
         if type(held) is not Optional:
             raise no_such_overload()
         if held is NONE:
+            frame[0] += 1
             return NONE
-        frame[0] += LIST_COST + 2
-        frame[slot] = held.value
+        charge(frame, wrapping)
+        frame[slot] = pending
         value = body(frame)
-        if not flat:
-            return Optional(value)
-        if type(value) is not Optional:
-            raise no_such_overload()
-        return value
+        return value if flat else Optional(value)
 
     return apply
 
 
 def emit_sort(node: ast.SortBy, emit: Emit) -> Code:
     """``sortBy``: stable, by keys of one kind."""
-    target, keys, slot = emit(node.target), emit(node.keys), node.slot
+    pending, keys, slot = Pending(emit(node.target)), emit(node.keys), node.slot
+    key = node.keys.body.type
+    sized = not is_open(key) and key.kind != "param"
 
     def sort(frame: Frame) -> list[Any]:
-        elements = target(frame)
+        frame[0] += 1
+        frame[slot] = pending
+        elements = attempt(lambda inner: read(inner, slot), frame)
+        found = attempt(keys, frame)
+        charge(frame, comparisons(found) if sized else 1)
+        raise_first(elements, found)
         if not isinstance(elements, list | tuple):
             raise no_such_overload()
-        charge(frame, LIST_COST + 2 + len(elements))
-        frame[slot] = elements
-        found = keys(frame)
         if not same_kind(found):
             raise EvaluationError("list elements must have the same type")
         ranked = sorted(range(len(found)), key=lambda index: sort_order(found[index]))

@@ -35,6 +35,11 @@ def register_strict(python_type: type) -> None:
     _STRICT.add(python_type)
 
 
+def is_strict(value: Any) -> bool:
+    """Whether a value is of one of the kinds that only Kubernetes has."""
+    return type(value) in _STRICT
+
+
 def equals(left: Any, right: Any) -> bool:
     """``left == right``. Different kinds are unequal; numbers compare by value across int, uint and double.
 

@@ -30,6 +30,10 @@ class UInt(int):
     __slots__ = ()
 
 
+KEYS: Final = frozenset({bool, float, int, str, UInt})
+"""Python types of the values by which parts of others are read."""
+
+
 class DefaultMap(dict[Any, Any]):
     """A map that answers unknown keys with a default. Membership, size and iteration tell only of what is really there.
 
@@ -187,17 +191,10 @@ def decode_key(key: Any) -> Any:
 
 
 def make_map(entries: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """A map of keys of any kind.
-
-    Raises:
-        EvaluationError: two equal keys.
-    """
+    """A map of keys of any kind. Of equal keys the last one counts."""
     made: dict[Any, Any] = {}
     for key, value in entries:
-        held = encode_key(key) if type(key) in (str, int, UInt, bool) else OddKey(key)
-        if held in made:
-            raise EvaluationError(f"insert failed: key {key} already exists")
-        made[held] = value
+        made[encode_key(key) if type(key) in (str, int, UInt, bool) else OddKey(key)] = value
     return made
 
 

@@ -68,10 +68,10 @@ def test_what_is_not_known_to_be_bounded_has_no_bound() -> None:
         ("device.capacity['gpu.acme.io'].memory.isGreaterThan(quantity('1Ki'))", 6),
         ("device.attributes['gpu.acme.io'].fw.isGreaterThan(semver('0.0.1'))", 6),
         ("'xx'.matches('x+')", 1),
-        ("[1, 2, 3].exists(x, x == 3)", 1 + 3 * (4 + 2) + 3),
-        ("cel.bind(d, device.driver, d == d)", 10 + 2 + 2 + 2),
+        ("[1, 2, 3].exists(x, x == 3)", 1 + 3 * (4 + 2)),
+        ("cel.bind(d, device.driver, d == d)", 2 + 2 + 2),
         ("false && device.driver == 'x'", 0),
-        ("device.driver in ['a', 'b', 'c']", 2 + 3),
+        ("device.driver in ['a', 'b', 'c']", 2),
     ],
 )
 def test_evaluations_are_charged(text: str, cost: int, device_environment: Any, device_variables: Any) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from karpenter_linode.cel.cost import traversal
-from karpenter_linode.cel.declarations import Argument, Estimate, Library, Range, function, method
+from karpenter_linode.cel.cost import register_size, size_of, tenths, traversal
+from karpenter_linode.cel.declarations import Argument, Estimate, Library, Overload, Range, function, method
 from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.libraries.ip import V4, IpAddress, parse_address, parse_estimate
 from karpenter_linode.cel.relations import register_strict
 from karpenter_linode.cel.types import BOOL, CIDR, INT, IP, STRING
 from karpenter_linode.cel.values import register_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from karpenter_linode.cel.types import Type
 
 _LONGEST: Final = 64
 _COMPARE: Final = Range(1, 4)  # two addresses of 4 to 16 bytes, at a tenth a byte
@@ -38,6 +43,7 @@ class Cidr:
 
 register_kind(Cidr, "net.CIDR")
 register_strict(Cidr)
+register_size(Cidr, lambda network: (network.prefix + 7) // 8)
 
 
 def _parse(text: str) -> Cidr:
@@ -94,8 +100,47 @@ def _compare_estimate(arguments: tuple[Argument, ...]) -> Estimate:
 
 
 def _compare_cost(network: Cidr, other: object) -> int:
-    cost = network.address.bits // 40 + 1
+    """Comparing the bytes of the network's prefix with those of the other address."""
+    cost = tenths(2 * size_of(network))
     return cost + traversal(other) if isinstance(other, str) else cost
+
+
+def _loose_compare_cost(network: Cidr, _other: object) -> int:
+    return tenths(2 * size_of(network))
+
+
+def _mask_cost(network: Cidr) -> int:
+    """A network within a network is masked first."""
+    return tenths(size_of(network)) + 1
+
+
+def _compare_cidr_cost(network: Cidr, other: object) -> int:
+    return _compare_cost(network, other) + _mask_cost(network)
+
+
+def _loose_compare_cidr_cost(network: Cidr, other: object) -> int:
+    return _loose_compare_cost(network, other) + _mask_cost(network)
+
+
+def _comparison(
+    name: str,
+    text: tuple[Callable[..., bool], Type],
+    value: tuple[Callable[..., bool], Type],
+    cost: Callable[..., int],
+    loose: Callable[..., int],
+) -> tuple[Overload, ...]:
+    return tuple(
+        method(
+            f"cidr_{name}_{kind}",
+            (CIDR, kind),
+            BOOL,
+            implementation,
+            cost=cost,
+            loose=loose,
+            estimate=_compare_estimate,
+        )
+        for implementation, kind in (text, value)
+    )
 
 
 _OVERLOADS: Final = {
@@ -103,29 +148,15 @@ _OVERLOADS: Final = {
         function("string_to_cidr", (STRING,), CIDR, _parse, cost=traversal, estimate=parse_estimate, folding="lazy"),
     ),
     "isCIDR": (function("is_cidr", (STRING,), BOOL, _is_cidr, cost=traversal, estimate=parse_estimate),),
-    "containsIP": (
-        method(
-            "cidr_contains_ip_string",
-            (CIDR, STRING),
-            BOOL,
-            _contains_ip_text,
-            cost=_compare_cost,
-            estimate=_compare_estimate,
-        ),
-        method("cidr_contains_ip_ip", (CIDR, IP), BOOL, Cidr.contains, cost=_compare_cost, estimate=_compare_estimate),
+    "containsIP": _comparison(
+        "contains_ip", (_contains_ip_text, STRING), (Cidr.contains, IP), _compare_cost, _loose_compare_cost
     ),
-    "containsCIDR": (
-        method(
-            "cidr_contains_cidr_string",
-            (CIDR, STRING),
-            BOOL,
-            _contains_cidr_text,
-            cost=_compare_cost,
-            estimate=_compare_estimate,
-        ),
-        method(
-            "cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr, cost=_compare_cost, estimate=_compare_estimate
-        ),
+    "containsCIDR": _comparison(
+        "contains_cidr",
+        (_contains_cidr_text, STRING),
+        (_contains_cidr, CIDR),
+        _compare_cidr_cost,
+        _loose_compare_cidr_cost,
     ),
     "ip": (method("cidr_ip", (CIDR,), IP, lambda network: network.address),),
     "prefixLength": (method("cidr_prefix_length", (CIDR,), INT, lambda network: network.prefix),),

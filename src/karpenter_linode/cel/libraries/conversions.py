@@ -8,7 +8,7 @@ from karpenter_linode.cel.cost import traversal
 from karpenter_linode.cel.declarations import Argument, Estimate, Library, Overload, Range, function
 from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.libraries.numbers import conversion_error, format_double, parse_double, parse_int, parse_uint
-from karpenter_linode.cel.libraries.operators import checked_duration, checked_int, checked_timestamp, checked_uint
+from karpenter_linode.cel.libraries.operators import checked_int, checked_timestamp, checked_uint
 from karpenter_linode.cel.libraries.times import format_duration, format_timestamp, parse_duration, parse_timestamp
 from karpenter_linode.cel.types import BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, Type
 from karpenter_linode.cel.values import UINT_MAX, UInt
@@ -119,6 +119,7 @@ _OVERLOADS: Final = {
             STRING,
             _text_from_bytes,
             cost=traversal,
+            loose=1,
             estimate=_to_text_estimate,
             folding="eager",
         ),
@@ -133,6 +134,7 @@ _OVERLOADS: Final = {
             BYTES,
             str.encode,
             cost=traversal,
+            loose=1,
             estimate=_to_bytes_estimate,
             folding="eager",
         ),
@@ -145,7 +147,6 @@ _OVERLOADS: Final = {
     "duration": (
         _conversion(DURATION, DURATION, _same),
         _conversion(STRING, DURATION, parse_duration),
-        _conversion(INT, DURATION, checked_duration),
     ),
 }
 LIBRARY: Final = Library("conversions", _OVERLOADS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from karpenter_linode.cel.cost import size_of, tenths
 from karpenter_linode.cel.declarations import Argument, Estimate, Library, Range, function, method
 from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.libraries.times import parse_timestamp
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 
 _PATTERN_SIZE: Final = 128  # characters of the longest pattern behind a format, as the cost model assumes
 _PATTERN_COST: Final = _PATTERN_SIZE // 4
+_PATTERN_COSTS: Final = {  # a quarter of the size of each pattern in Kubernetes
+    **dict.fromkeys(("dns1123Label", "dns1123LabelPrefix", "dns1035Label", "dns1035LabelPrefix"), 8),
+    **dict.fromkeys(("dns1123Subdomain", "dns1123SubdomainPrefix", "qualifiedName"), 15),
+    "labelValue": 10,
+    "uri": 276,
+    "uuid": 18,
+    "byte": 21,
+    "date": 18,
+    "datetime": 18,
+}
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN_MAX: Final = 253
 _LABEL_MAX: Final = 63
@@ -128,8 +139,8 @@ def _validate(form: NamedFormat, text: str) -> Optional:
     return Optional(found) if found else NONE
 
 
-def _validate_cost(_form: NamedFormat, text: str) -> int:
-    return (len(text) + 10) // 10 * _PATTERN_COST
+def _validate_cost(form: NamedFormat, text: str) -> int:
+    return tenths(1 + size_of(text)) * _PATTERN_COSTS[form.name] if type(form) is NamedFormat else 1
 
 
 def _validate_estimate(arguments: tuple[Argument, ...]) -> Estimate:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.cel import ast
-from karpenter_linode.cel.cost import size_of, tenths, traversal
+from karpenter_linode.cel.cost import bulk, size_of, traversal
 from karpenter_linode.cel.declarations import Argument, Estimate, Library, method
 from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.libraries.numbers import format_double
@@ -215,7 +215,8 @@ def _known(kind: Type) -> bool:
 
 
 def _cost(text: str, arguments: list[Any]) -> int:
-    return traversal(text) + tenths(sum(map(_weight, arguments)))
+    # the text alone counts in Kubernetes
+    return traversal(text) + bulk(_weight(arguments))
 
 
 def _weight(value: Any) -> int:

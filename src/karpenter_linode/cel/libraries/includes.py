@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from karpenter_linode.cel.cost import walk
 from karpenter_linode.cel.declarations import Estimate, Library, Range, method
 from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.relations import contains
@@ -25,15 +26,11 @@ def _includes(held: Any, wanted: Any) -> bool:
     return False
 
 
-def _cost(held: Any, _wanted: Any) -> int:
-    return min(len(held), _MAX_VALUES) if isinstance(held, list | tuple) else 1
-
-
 def _estimate(_arguments: tuple[Argument, ...]) -> Estimate:
     return Estimate(Range(1, _MAX_VALUES))
 
 
 LIBRARY: Final = Library(
     "includes",
-    {"includes": (method("dyn_includes_dyn", (DYN, DYN), BOOL, _includes, cost=_cost, estimate=_estimate),)},
+    {"includes": (method("dyn_includes_dyn", (DYN, DYN), BOOL, _includes, cost=walk, estimate=_estimate),)},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from karpenter_linode.cel.cost import traversal, traversal_twice
+from karpenter_linode.cel.cost import register_size, traversal, traversal_twice
 from karpenter_linode.cel.declarations import Argument, Estimate, Library, Overload, function, method
 from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.relations import register_strict
@@ -47,6 +47,7 @@ class IpAddress:
 
 register_kind(IpAddress, "net.IP")
 register_strict(IpAddress)
+register_size(IpAddress, lambda address: address.bits // 8)
 
 
 def parse_address(text: str) -> IpAddress:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.cel import macros
+from karpenter_linode.cel.cost import LIST_COST, bulk, comparisons, size_of, walk
 from karpenter_linode.cel.declarations import (
     ONE,
     UNBOUNDED,
@@ -18,7 +19,7 @@ from karpenter_linode.cel.declarations import (
     function,
     method,
 )
-from karpenter_linode.cel.errors import EvaluationError
+from karpenter_linode.cel.errors import AbandonedError, EvaluationError
 from karpenter_linode.cel.libraries.operators import checked_duration, checked_int, checked_uint
 from karpenter_linode.cel.relations import compare, contains, equals, same_kind, sort_order
 from karpenter_linode.cel.types import (
@@ -44,20 +45,18 @@ _T: Final = type_param("T")
 _ANY_LIST: Final = list_of(_T)
 _COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)
 _SUMMABLE: Final = (INT, UINT, DOUBLE, DURATION)
+_CALL: Final = 1 + LIST_COST
 _ZERO: Final = {INT: 0, UINT: UInt(0), DOUBLE: 0.0, DURATION: Duration(0)}
 
 
-def _walk_cost(values: list[Any], *_: Any) -> int:
-    """One for each element, a tenth of its size for a text."""
-    return sum(len(value) // 10 if isinstance(value, str | bytes) else 1 for value in values)
-
-
 def _length_cost(values: list[Any], *_: Any) -> int:
-    return max(1, len(values))
+    return _CALL + size_of(values)
 
 
-def _quadratic_cost(values: list[Any], *_: Any) -> int:
-    return max(1, len(values) * len(values))
+def _slice_cost(values: Any, start: Any, end: Any) -> int:
+    """By the size of the result; an error has the size 1."""
+    good = isinstance(values, list | tuple) and type(start) is type(end) is int and 0 <= start <= end <= len(values)
+    return _CALL + (end - start if good else 1)
 
 
 def _walk_estimate(arguments: tuple[Argument, ...]) -> Estimate:
@@ -143,12 +142,14 @@ def _flatten(values: list[Any], depth: int = 1) -> list[Any]:
     return flat
 
 
-def _flatten_cost(values: list[Any], *_: Any) -> int:
-    return max(1, len(values) + sum(_leaves(value) for value in values))
+def _flatten_cost(values: Any, depth: Any = 1) -> int:
+    if type(depth) is not int:
+        raise AbandonedError("flatten needs a depth")
+    return _CALL + size_of(values) * (depth if depth >= 0 else 1) + bulk(_parts(values))
 
 
-def _leaves(value: Any) -> int:
-    return sum(map(_leaves, value)) + 1 if isinstance(value, list | tuple) else 1
+def _parts(values: Any) -> int:
+    return sum(map(size_of, values)) if isinstance(values, list | tuple) else 0
 
 
 def _sort(values: list[Any]) -> list[Any]:
@@ -169,8 +170,8 @@ def _range(count: int) -> list[int]:
     return list(range(count))
 
 
-def _range_cost(count: int) -> int:
-    return max(1, count)
+def _range_cost(count: Any) -> int:
+    return _CALL + (max(0, count) if type(count) is int else 1)
 
 
 def _per_kind(
@@ -181,14 +182,14 @@ def _per_kind(
         result, implementation = implement(kind)
         params = (list_of(kind),)
         made.append(
-            method(f"list_{kind}_{name}", params, result, implementation, cost=_walk_cost, estimate=_walk_estimate),
+            method(f"list_{kind}_{name}", params, result, implementation, cost=walk, estimate=_walk_estimate),
         )
     return tuple(made)
 
 
 def _search(name: str, implementation: Callable[..., int]) -> tuple[Overload, ...]:
     params = (_ANY_LIST, _T)
-    return (method(f"list_a_{name}", params, INT, implementation, cost=_length_cost, estimate=_walk_estimate),)
+    return (method(f"list_a_{name}", params, INT, implementation, cost=walk, estimate=_walk_estimate),)
 
 
 def _whole(name: str, implementation: Callable[[list[Any]], list[Any]], kind: Type = _ANY_LIST) -> Overload:
@@ -203,16 +204,27 @@ _OVERLOADS: Final = {
     "indexOf": _search("index_of", _index_of),
     "lastIndexOf": _search("last_index_of", _last_index_of),
     "slice": (
-        method("list_slice", (_ANY_LIST, INT, INT), _ANY_LIST, _slice, cost=_length_cost, estimate=_length_estimate),
+        method("list_slice", (_ANY_LIST, INT, INT), _ANY_LIST, _slice, cost=_slice_cost, estimate=_length_estimate),
     ),
     "flatten": (
         method("list_flatten", (list_of(_ANY_LIST),), _ANY_LIST, _flatten, cost=_flatten_cost),
         method("list_flatten_int", (list_of(DYN), INT), list_of(DYN), _flatten, cost=_flatten_cost),
     ),
-    "sort": tuple(_whole("sort", _sort, list_of(kind)) for kind in _COMPARABLE),
+    "sort": tuple(
+        method(
+            f"list_sort_{kind}",
+            (list_of(kind),),
+            list_of(kind),
+            _sort,
+            cost=comparisons,
+            loose=1,
+            estimate=_quadratic_estimate,
+        )
+        for kind in _COMPARABLE
+    ),
     "reverse": (_whole("reverse", lambda values: list(reversed(values))),),
     "distinct": (
-        method("list_distinct", (_ANY_LIST,), _ANY_LIST, _distinct, cost=_quadratic_cost, estimate=_quadratic_estimate),
+        method("list_distinct", (_ANY_LIST,), _ANY_LIST, _distinct, cost=comparisons, estimate=_quadratic_estimate),
     ),
     "lists.range": (function("lists_range", (INT,), list_of(INT), _range, cost=_range_cost, estimate=_range_estimate),),
 }

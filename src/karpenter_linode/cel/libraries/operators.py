@@ -6,7 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.cel import ast
-from karpenter_linode.cel.cost import size_of, tenths
+from karpenter_linode.cel.cost import bulk, size_of, tenths
 from karpenter_linode.cel.declarations import ONE, Argument, Estimate, Library, Overload, Range, function, method
 from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.relations import compare, contains, differs, equals
@@ -118,6 +118,10 @@ def _concatenation(left: Any, right: Any) -> int:
     return tenths(size_of(left) + size_of(right))
 
 
+def _loose_concatenation(left: Any, right: Any) -> int:
+    return 1 + bulk(size_of(left) + size_of(right))
+
+
 def _concatenation_estimate(arguments: tuple[Argument, ...]) -> Estimate:
     size = arguments[0].size + arguments[1].size
     return Estimate(size.tenths(), size)
@@ -125,11 +129,6 @@ def _concatenation_estimate(arguments: tuple[Argument, ...]) -> Estimate:
 
 def _list_concatenation_estimate(arguments: tuple[Argument, ...]) -> Estimate:
     return Estimate(ONE, arguments[0].size + arguments[1].size)
-
-
-def _list_concatenation_cost(left: list[Any], right: list[Any]) -> int:
-    # Kubernetes charges 1, its lists share their parts; ours are copied, and a tenth keeps doubling lists bounded
-    return max(1, (len(left) + len(right)) // 10)
 
 
 def _concatenate_lists(left: list[Any], right: list[Any]) -> list[Any]:
@@ -151,7 +150,7 @@ def _sum(overload_id: str, left: Type, right: Type, result: Type, combine: Calla
 
 
 _ADDITIONS: Final = (
-    function("add_int64", (INT, INT), INT, _int(operator.add)),
+    function("add_int64", (INT, INT), INT, _int(operator.add), loose=_loose_concatenation),
     function("add_uint64", (UINT, UINT), UINT, _uint(operator.add)),
     function("add_double", (DOUBLE, DOUBLE), DOUBLE, operator.add),
     function(
@@ -163,7 +162,7 @@ _ADDITIONS: Final = (
         (list_of(A), list_of(A)),
         list_of(A),
         _concatenate_lists,
-        cost=_list_concatenation_cost,
+        cost=_loose_concatenation,
         estimate=_list_concatenation_estimate,
     ),
     _sum("add_timestamp_duration", TIMESTAMP, DURATION, TIMESTAMP, lambda one, other: checked_timestamp(one + other)),
@@ -253,6 +252,6 @@ _OVERLOADS: Final = {
         for declare in (function, method)
     ),
     "dyn": (function("to_dyn", (A,), DYN, lambda value: value, folding="eager"),),
-    "type": (function("type", (A,), type_of(A), lambda value: TypeValue(kind_of(value))),),
+    "type": (function("type", (A,), type_of(A), lambda value: TypeValue(kind_of(value)), folding="eager"),),
 }
 LIBRARY: Final = Library("operators", _OVERLOADS)

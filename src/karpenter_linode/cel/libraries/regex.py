@@ -75,10 +75,6 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     return found
 
 
-def _find_cost(text: str, pattern: str, *_: int) -> int:
-    return pattern_cost(text, pattern)
-
-
 def _estimate(arguments: tuple[Argument, ...]) -> Estimate:
     text, pattern = arguments[0].size, arguments[1].size
     quarter = Range((pattern.low + 3) // 4, (pattern.high + 3) // 4)
@@ -108,7 +104,13 @@ _OVERLOADS: Final = {
     ),
     "find": (
         method(
-            "string_find", (STRING, STRING), STRING, _find, cost=_find_cost, estimate=_estimate, check=_check(1, "find")
+            "string_find",
+            (STRING, STRING),
+            STRING,
+            _find,
+            cost=pattern_cost,
+            estimate=_estimate,
+            check=_check(1, "find"),
         ),
     ),
     "findAll": (
@@ -117,7 +119,7 @@ _OVERLOADS: Final = {
             (STRING, STRING),
             list_of(STRING),
             _find_all,
-            cost=_find_cost,
+            cost=pattern_cost,
             estimate=_estimate,
             check=_check(1, "findAll"),
         ),
@@ -126,7 +128,7 @@ _OVERLOADS: Final = {
             (STRING, STRING, INT),
             list_of(STRING),
             _find_all,
-            cost=_find_cost,
+            cost=pattern_cost,
             estimate=_estimate,
             check=_check(1, "findAll"),
         ),

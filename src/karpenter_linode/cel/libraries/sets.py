@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from karpenter_linode.cel.cost import size_of
 from karpenter_linode.cel.declarations import Argument, Estimate, Library, Overload, function
 from karpenter_linode.cel.relations import contains
 from karpenter_linode.cel.types import BOOL, list_of, type_param
@@ -27,11 +28,11 @@ def _intersects(left: list[Any], right: list[Any]) -> bool:
 
 
 def _product(left: list[Any], right: list[Any]) -> int:
-    return max(1, len(left) * len(right))
+    return 1 + size_of(left) * size_of(right)
 
 
 def _twice(left: list[Any], right: list[Any]) -> int:
-    return 2 * _product(left, right)
+    return 1 + 2 * size_of(left) * size_of(right)
 
 
 def _estimate(factor: int) -> Callable[[tuple[Argument, ...]], Estimate]:

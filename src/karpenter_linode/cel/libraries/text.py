@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from karpenter_linode.cel.cost import size_of, tenths, traversal, traversal_twice
+from karpenter_linode.cel.cost import bulk, size_of, tenths, traversal, traversal_twice, walk
 from karpenter_linode.cel.declarations import UNBOUNDED, Argument, Estimate, Library, Overload, Range, function, method
 from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.types import BOOL, INT, STRING, list_of
@@ -87,11 +87,14 @@ def _replace(text: str, old: str, new: str, limit: int = -1) -> str:
     return text.replace(old, new, -1 if limit < 0 else limit)
 
 
-def _replace_cost(text: str, old: str, new: str, limit: int = -1) -> int:
-    # Kubernetes charges for the input only; the result can be as long as the product of both texts, so it counts here
+def _replace_cost(text: Any, old: Any, new: Any, limit: Any = -1) -> int:
+    # Kubernetes charges for the input only; the result can be as long as the product of both texts
+    cost = traversal_twice(text)
+    if not (type(text) is type(old) is type(new) is str) or type(limit) is not int:
+        return cost
     count = text.count(old) if old else len(text) + 1
     count = count if limit < 0 else min(count, limit)
-    return max(traversal_twice(text), tenths(len(text) + count * max(0, len(new) - len(old))))
+    return cost + bulk(len(text) + count * max(0, len(new) - len(old)))
 
 
 def _join(parts: list[str], separator: str = "") -> str:
@@ -101,8 +104,11 @@ def _join(parts: list[str], separator: str = "") -> str:
     return separator.join(parts)
 
 
-def _join_cost(parts: list[str], separator: str = "") -> int:
-    return tenths(2 * (sum(map(size_of, parts)) + len(separator) * max(0, len(parts) - 1)))
+def _join_cost(parts: Any, separator: Any = "") -> int:
+    texts = isinstance(parts, list | tuple) and all(type(part) is str for part in (*parts, separator))
+    if not texts:
+        return 1  # an error has the size 1
+    return tenths(2 * (sum(map(len, parts)) + len(separator) * max(0, len(parts) - 1)))
 
 
 def _quote(text: str) -> str:
@@ -110,11 +116,11 @@ def _quote(text: str) -> str:
 
 
 def _prefix_cost(_text: str, part: str) -> int:
-    return tenths(len(part))
+    return tenths(size_of(part))
 
 
 def _contains_cost(text: str, part: str) -> int:
-    return tenths(len(text)) * tenths(len(part))
+    return tenths(size_of(text)) * tenths(size_of(part))
 
 
 def _contains_estimate(arguments: tuple[Argument, ...]) -> Estimate:
@@ -167,7 +173,7 @@ def _linear(name: str, params: int, implementation: Callable[..., str]) -> Overl
 
 def _lookup(name: str, implementation: Callable[..., int]) -> tuple[Overload, ...]:
     return tuple(
-        method(f"string_{name}_{len(kinds)}", kinds, INT, implementation, cost=traversal, estimate=_same_size)
+        method(f"string_{name}_{len(kinds)}", kinds, INT, implementation, cost=walk, estimate=_same_size)
         for kinds in ((STRING, STRING), (STRING, STRING, INT))
     )
 

@@ -143,7 +143,7 @@ def _part(name: str, read: Callable[[Url], object], result: Type = STRING) -> tu
 
 _OVERLOADS: Final = {
     "url": (function("string_to_url", (STRING,), URL, parse_url, cost=traversal, estimate=_estimate, folding="lazy"),),
-    "isURL": (function("is_url", (STRING,), BOOL, _is_url, cost=traversal, estimate=_estimate),),
+    "isURL": (function("is_url", (STRING,), BOOL, _is_url),),
     "getScheme": _part("get_scheme", lambda url: url.scheme),
     "getHost": _part("get_host", lambda url: url.host),
     "getHostname": _part("get_hostname", _hostname),
