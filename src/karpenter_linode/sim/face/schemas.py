@@ -1,6 +1,7 @@
 """The shapes of all served kinds: Kubernetes' own from its OpenAPI documents, ours from their CRDs.
 
-``data/kubernetes.json`` is written by ``scripts/kube_schemas.py``. The CRDs are those of the chart ``karpenter-crd``.
+``data/kubernetes.json`` is written by ``scripts/kube_schemas.py``; ``data/crds.json`` by ``scripts/carried_crds.py`` from
+the chart ``karpenter-crd``.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ import json
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
-
-import yaml
 
 if TYPE_CHECKING:
     from karpenter_linode.sim.resource_types import ResourceType
@@ -26,18 +25,19 @@ PREFIX: Final = "#/components/schemas/"
 @cache
 def kubernetes_schemas() -> dict[str, Schema]:
     """Schemas of Kubernetes' own types by name."""
-    loaded: dict[str, Schema] = json.loads(
-        files("karpenter_linode.sim.face").joinpath("data/kubernetes.json").read_text()
-    )
-    return loaded
+    return _data("kubernetes.json")
 
 
 @cache
 def custom_definitions() -> dict[tuple[str, str], dict[str, Any]]:
     """CustomResourceDefinitions of the chart by group and kind."""
-    folder = files("karpenter_linode.sim.face").joinpath("crds")
-    found = [yaml.safe_load(file.read_text()) for file in sorted(folder.iterdir(), key=lambda file: file.name)]
-    return {(item["spec"]["group"], item["spec"]["names"]["kind"]): item for item in found}
+    return {(item["spec"]["group"], item["spec"]["names"]["kind"]): item for item in _data("crds.json").values()}
+
+
+def _data(name: str) -> dict[str, Any]:
+    text = files("karpenter_linode.sim.face").joinpath("data", name).read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
 
 
 def custom_definition(kind: ResourceType) -> dict[str, Any] | None:
