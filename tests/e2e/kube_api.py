@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 Object: TypeAlias = dict[str, Any]
 _T = TypeVar("_T")
+_BUSY = frozenset({429, 503})
+_BUSY_SECONDS = 120.0
 
 
 class KubeApi:
@@ -25,7 +27,7 @@ class KubeApi:
 
     def find(self, path: str) -> Object | None:
         """The object at `path`, or None where there is none."""
-        response = self._client.get(path)
+        response = self._patiently("GET", path)
         return None if response.status_code == 404 else _answer(response)
 
     def create(self, collection: str, body: Object) -> Object:
@@ -36,7 +38,16 @@ class KubeApi:
         self._call("DELETE", path, params={"gracePeriodSeconds": "0"})
 
     def _call(self, method: str, path: str, **parts: Any) -> Object:
-        return _answer(self._client.request(method, path, **parts))
+        return _answer(self._patiently(method, path, **parts))
+
+    def _patiently(self, method: str, path: str, **parts: Any) -> httpx2.Response:
+        """Asks again for a while where the server says that it is too busy, as one that has just started does."""
+        deadline = time.monotonic() + _BUSY_SECONDS
+        while True:
+            response = self._client.request(method, path, **parts)
+            if response.status_code not in _BUSY or time.monotonic() > deadline:
+                return response
+            time.sleep(1.0)
 
 
 def _answer(response: httpx2.Response) -> Object:

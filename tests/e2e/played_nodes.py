@@ -196,23 +196,27 @@ class PlayedNodes:
         owner = self._get(f"/api/v1/nodes/{name}")["metadata"]["uid"]
         devices = [_device(event.instance_type, index) for index in range(gpus)]
         half = max(1, gpus // 2)
+        # Names are drawn here, not by the server, so that a slice whose answer was lost is not made twice.
+        first, second = (f"{name}-{DRIVER}-{uuid.uuid4().hex[:5]}" for _ in range(2))
+        start, later = (
+            partial(self._publish_slice, first, name, owner),
+            partial(self._publish_slice, second, name, owner),
+        )
         match self.driver.publishing:
             case "complete":
-                self._publish_slice(name, owner, devices)
+                self._after(0.0, partial(start, devices))
             case "parts":
-                self._publish_slice(name, owner, devices[:half], count=2)
-                self._after(gap, partial(self._publish_slice, name, owner, devices[half:], count=2))
+                self._after(0.0, partial(start, devices[:half], count=2))
+                self._after(gap, partial(later, devices[half:], count=2))
             case "regenerated":
-                first = self._publish_slice(name, owner, devices[:half])
+                self._after(0.0, partial(start, devices[:half]))
                 newest = {"name": name, "generation": 2, "resourceSliceCount": 2}
                 self._after(gap, lambda: self._send("PATCH", f"{_SLICES}/{first}", {"spec": {"pool": newest}}))
-                rest = partial(self._publish_slice, name, owner, devices[half:], generation=2, count=2)
-                self._after(2 * gap, rest)
+                self._after(2 * gap, partial(later, devices[half:], generation=2, count=2))
 
     def _publish_slice(
-        self, name: str, owner: str, devices: list[Object], *, generation: int = 1, count: int = 1
-    ) -> str:
-        slice_name = f"{name}-{DRIVER}-{generation}-{devices[0]['name']}"
+        self, slice_name: str, name: str, owner: str, devices: list[Object], *, generation: int = 1, count: int = 1
+    ) -> None:
         body = {
             "metadata": {
                 "name": slice_name,
@@ -229,7 +233,6 @@ class PlayedNodes:
         }
         self._send("POST", _SLICES, body, there_ok=True)
         self._tell(f"node {name} published {len(devices)} devices, generation {generation}, of {count} slices")
-        return slice_name
 
     def _remove(self, name: str) -> None:
         self._send("DELETE", f"/api/v1/nodes/{name}", missing_ok=True)

@@ -6,7 +6,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from karpenter_world import DRA_OFF, KarpenterWorld
+from karpenter_world import CLAIMS, DRA_OFF, KarpenterWorld
+from kube_api import wait_for
 from linode_emulator import DELAYS as LINODE_DELAYS
 from linode_emulator import CallNotes
 from played_nodes import DELAYS
@@ -140,9 +141,12 @@ class RealStage:
         self._world.start_controller()
 
     def restart_api_server(self) -> None:
+        # On a busy machine it may be away for longer than a leader may go without renewing its lease.
+        self._world.restarts_leaders = True
         self._world.control_plane.api_server.kill()
         time.sleep(_DOWN_SECONDS)
         self._world.control_plane.start_api_server()
+        wait_for("our kinds to be served", lambda: self._world.client.get(CLAIMS).is_success)
 
 
 def play_for_real(scenario: Scenario, control_plane: ControlPlane, directory: Path) -> Notes:
