@@ -79,12 +79,15 @@ class PlanBook:
                 if self._is_old(self._types_at, options.types_ttl):
                     self._types = await client.list_types()
                     self._types_at = self._changed()
+                    self._tools.logger.debug("discovered instance types", count=len(self._types))
                 if self._is_old(self._availability_at, options.availability_ttl):
                     fresh = await client.region_availability(self._tools.cluster.region)
                     self._availability_at = self._tools.clock.now()
                     if fresh != self._availability:
                         self._availability = fresh
                         self._changed()
+                        text, fields = "discovered offerings for instance types", {"instance-type-count": len(fresh)}
+                        self._tools.logger.debug(text, **fields)
             except LinodeApiError as error:
                 if self._types_at is None or self._availability_at is None:
                     raise
