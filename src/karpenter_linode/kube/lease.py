@@ -149,7 +149,8 @@ class LeaderElector:
                     self._logger.warning("no answer while renewing the lease", lease=self._name)
             if not self.is_leader:
                 self._renewed = None
-                raise LeaseLostError(f"lease {self._namespace}/{self._name} lost to {self._seen[0] or 'silence'}")
+                winner = "silence" if self._seen[0] in {"", self.identity} else self._seen[0]
+                raise LeaseLostError(f"lease {self._namespace}/{self._name} lost to {winner}")
 
     async def release(self) -> None:
         """Give the lease back, so that another replica need not wait. Does nothing where it is not ours."""

@@ -154,7 +154,7 @@ def test_a_leader_that_cannot_renew_gives_up_before_others_may_take_over(
     asyncio.run(leader.acquire())
     leases.down = True
     before = clock.seconds
-    with pytest.raises(LeaseLostError):
+    with pytest.raises(LeaseLostError, match="lost to silence"):
         asyncio.run(leader.hold())
     assert 10 <= clock.seconds - before < 15
 
