@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 - a script, not a package
-"""Writes the CustomResourceDefinitions of the chart `karpenter-crd` into the package, where the served world reads them.
+"""Writes the CustomResourceDefinitions of the chart `karpenter-crd` into the package, for the served world to read.
 
 The chart is where they are written; a wheel or an image does not carry it. A test fails when the two differ.
 """

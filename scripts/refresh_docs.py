@@ -6,7 +6,7 @@ A page marks a run with a comment, and the block below it holds what the run pri
     <!-- run: plan examples/two-gpus -->
 
 ``--skip WORD`` in the mark leaves out lines with that word; long lines are cut. A test fails when a page is not what
-this writes.
+this writes. The copy of the CRDs that the package carries is written as well.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def refreshed(text: str) -> str:
 
 
 if __name__ == "__main__":
-    for script in ("cli_reference.py", "reference_tables.py"):
+    for script in ("carried_crds.py", "cli_reference.py", "reference_tables.py"):
         runpy.run_path(str(ROOT / "scripts" / script), run_name="__main__")
     for page in pages():
         page.write_text(refreshed(page.read_text()), encoding="utf-8")
