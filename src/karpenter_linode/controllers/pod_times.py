@@ -64,6 +64,8 @@ class PodClock:
     def on_pod(self, change: Change) -> None:
         """A pod changed."""
         pod: Pod | None = change.new
+        if change.old is not None and (pod is None or pod.uid != change.old.uid):
+            self._pods.pop(change.old.uid, None)  # a watch may miss the end of a pod whose name is taken again
         if pod is None or is_terminal(pod):
             self._pods.pop(change.object.uid, None)
             return

@@ -25,14 +25,14 @@ def after(seconds: float) -> str:
     return (START + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
-def pod(phase: str = "Pending", node: str = "", **reached: float) -> Any:
+def pod(phase: str = "Pending", node: str = "", uid: str = "u", **reached: float) -> Any:
     """A pod made at the start; conditions by the second that they came to hold."""
     held = [{"type": kind, "status": "True", "lastTransitionTime": after(seconds)} for kind, seconds in reached.items()]
     return kinds.from_manifest(
         {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": "p", "namespace": "team", "uid": "u", "creationTimestamp": after(0)},
+            "metadata": {"name": "p", "namespace": "team", "uid": uid, "creationTimestamp": after(0)},
             "spec": {"nodeName": node},
             "status": {"phase": phase, "conditions": held or [UNSCHEDULABLE]},
         }
@@ -112,5 +112,8 @@ def test_a_pod_that_goes_or_ends_is_forgotten() -> None:
         pods.on_pod(Change(None, pod()))
         pods.on_pod(Change(pod(), pod("Failed")))
         assert pods.times() == {}
+        pods.on_pod(Change(None, pod()))
+        pods.on_pod(Change(pod(), pod(uid="v")))
+        assert list(pods.times()) == ["v"]
 
     assert told(story) == {}
