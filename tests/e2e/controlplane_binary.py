@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MODULE = Path(__file__).parent / "controlplane"
-_PINS = {"1.37": _MODULE / "go.mod", "1.34": _MODULE / "go-1.34.mod"}
+NEWEST = "1.37"
+_PINS = {NEWEST: _MODULE / "go.mod", "1.34": _MODULE / "go-1.34.mod"}
 _VERSION_PACKAGE = "k8s.io/component-base/version"
 # Two at a time: the compiler needs more than half a gigabyte for the largest packages of Kubernetes.
 _BUILD_FLAGS = ("-p=2", "-trimpath", "-buildvcs=false")
@@ -41,7 +42,7 @@ def minor_release() -> str:
     Raises:
         BuildError: nothing is pinned for that release.
     """
-    wanted = os.environ.get("E2E_KUBERNETES", "1.37")
+    wanted = os.environ.get("E2E_KUBERNETES", NEWEST)
     if wanted not in _PINS:
         raise BuildError(f"E2E_KUBERNETES: found {wanted!r}, expected one of {', '.join(_PINS)}")
     return wanted
