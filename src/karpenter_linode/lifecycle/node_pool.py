@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from karpenter_linode.cluster.view import is_supported
 from karpenter_linode.lifecycle.conditions import ConditionSet, of_node_pool
-from karpenter_linode.lifecycle.effects import Effect, Patch
+from karpenter_linode.lifecycle.effects import Effect, LogLine, Patch
 from karpenter_linode.lifecycle.node_pool_validation import template_errors
 from karpenter_linode.lifecycle.patches import merge_diff, status_patch
 from karpenter_linode.model import codec, labels
@@ -18,6 +18,7 @@ from karpenter_linode.model.karpenter import LinodeNodeClass, NodeClaim, NodePoo
 from karpenter_linode.model.meta import find_condition
 from karpenter_linode.model.quantity import NANO, Quantity
 from karpenter_linode.model.reason import Reason
+from karpenter_linode.model.validation import unknown_capacity_types
 from karpenter_linode.scheduling import resources as res
 from karpenter_linode.scheduling.node_pool_hash import node_pool_hash
 from karpenter_linode.scheduling.state_node import NodeView
@@ -45,7 +46,20 @@ def reconcile_node_pool(pool: NodePool, view: View, now: datetime) -> list[Effec
     conditions = _validated(of_node_pool(pool, now), pool)
     conditions = _class_ready(conditions, view.get(LinodeNodeClass, pool.spec.template.spec.node_class_ref.name))
     judged = replace(pool, status=replace(pool.status, conditions=conditions.conditions))
-    return [*_hashed(pool, view), *status_patch(pool, judged)]
+    return [*_unknown_values(pool), *_hashed(pool, view), *status_patch(pool, judged)]
+
+
+def _unknown_values(pool: NodePool) -> list[Effect]:
+    """Tell once of capacity types that do not exist, beside others that do and count."""
+    judged = find_condition(pool.status.conditions, VALIDATION_SUCCEEDED)
+    if judged is not None and judged.observed_generation == pool.metadata.generation:
+        return []
+    requirements = pool.spec.template.spec.requirements
+    invalid = [value for spec in requirements for value in unknown_capacity_types(spec)]
+    if not invalid or template_errors(pool.spec.template):
+        return []
+    fields = {"NodePool": pool.name, "key": labels.CAPACITY_TYPE, "invalid-values": invalid}
+    return [LogLine("error", "please correct found invalid values, proceeding with valid values", fields)]
 
 
 def _validated(conditions: ConditionSet, pool: NodePool) -> ConditionSet:

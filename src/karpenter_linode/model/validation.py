@@ -90,9 +90,16 @@ def _requirement_errors(spec: NodeSelectorRequirement, key: str) -> Iterator[str
         yield f"key {key} with operator {spec.operator} must have a single positive integer value"
 
 
+def unknown_capacity_types(spec: NodeSelectorRequirement) -> tuple[str, ...]:
+    """Values of a requirement on the capacity type that name none; none for other requirements."""
+    if spec.key != labels.CAPACITY_TYPE or spec.operator != "In":
+        return ()
+    return tuple(value for value in spec.values if value not in _CAPACITY_TYPES)
+
+
 def _capacity_type_errors(spec: NodeSelectorRequirement) -> Iterator[str]:
     known = [value for value in spec.values if value in _CAPACITY_TYPES]
-    unknown = [value for value in spec.values if value not in _CAPACITY_TYPES]
+    unknown = unknown_capacity_types(spec)
     shown, key = " ".join(spec.values), labels.CAPACITY_TYPE
     if unknown and not known:
         expected = " ".join(_CAPACITY_TYPES)

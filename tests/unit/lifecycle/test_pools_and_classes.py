@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from karpenter_linode.lifecycle.effects import Patch, PublishEvent, Requeue
+from karpenter_linode.lifecycle.effects import LogLine, Patch, PublishEvent, Requeue
 from karpenter_linode.lifecycle.node_class import reconcile_node_class, tag_error
 from karpenter_linode.lifecycle.node_pool import (
     count_node_pool,
@@ -227,3 +227,21 @@ def test_a_merge_diff_names_only_what_changed() -> None:
     before = {"a": 1, "b": {"c": 1, "d": 2}, "e": [1, 2], "f": 1}
     after = {"a": 1, "b": {"c": 1, "d": 3}, "e": [1], "g": {"h": 1}}
     assert merge_diff(before, after) == {"b": {"d": 3}, "e": [1], "f": None, "g": {"h": 1}}
+
+
+@pytest.mark.parametrize(
+    ("values", "invalid"), [(["on-demand"], []), (["on-demand", "free", "cheap"], ["free", "cheap"]), (["free"], [])]
+)
+def test_capacity_types_that_do_not_exist_are_told_once_where_others_count(
+    pool: Any, node_class: Any, cluster: Any, now: Any, values: list[str], invalid: list[str]
+) -> None:
+    requirement = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": values}
+    spec = {"template": {"spec": {"requirements": [requirement]}}}
+    unjudged = pool(spec=spec, metadata={"generation": 2})
+    told = of(reconcile_node_pool(unjudged, cluster(node_class()), now), LogLine)
+    assert [(line.level, line.message, line.fields["invalid-values"]) for line in told] == [
+        ("error", "please correct found invalid values, proceeding with valid values", invalid)
+    ] * bool(invalid)
+    known = [{"type": "ValidationSucceeded", "status": "True", "observedGeneration": 2}]
+    judged = pool(spec=spec, metadata={"generation": 2}, status={"conditions": known})
+    assert of(reconcile_node_pool(judged, cluster(node_class()), now), LogLine) == []
