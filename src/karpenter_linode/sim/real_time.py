@@ -1,8 +1,11 @@
 """Real time, run faster: an event loop whose seconds pass several times as quickly as those of the wall clock.
 
 Everything that waits in the embedded world waits through its loop, so the loop alone has to know the speed. Sockets and
-signals work as in any other loop. A process that is held up for a moment (a busy machine, a laptop asleep) does not
-make the world leap: time during which nobody could act does not count.
+signals work as in any other loop.
+
+Waiting is what goes faster. Work takes the time that it takes, or a request whose answer costs a tenth of a second
+would run into a deadline of ten. A process that is held up (a busy machine, a laptop asleep) does not make the world leap: a
+wait lasts no longer than was asked, however late it ends.
 """
 
 from __future__ import annotations
@@ -18,11 +21,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_AT_ONCE: Final = 0.1
-"""Real seconds of work, or of lateness, that count in one turn of the loop."""
+"""Seconds of work that count in one turn of the loop."""
 
 
 class HastyClock:
-    """Loop time: ``speed`` seconds in each real one, less what was lost.
+    """Loop time: ``speed`` seconds in each real one that was spent waiting.
 
     Args:
         speed: how many seconds of the loop pass in a real one.
@@ -35,11 +38,11 @@ class HastyClock:
         self._then, self._at = 0.0, real()
 
     def now(self) -> float:
-        """Seconds of the loop; within a turn they go on for a little while only."""
-        return self._then + min(self._real() - self._at, MOST_AT_ONCE) * self.speed
+        """Seconds of the loop; within a turn they are real ones, and go on for a little while only."""
+        return self._then + min(self._real() - self._at, MOST_AT_ONCE)
 
     def wait(self, timeout: float | None, waiting: Callable[[float | None], T]) -> T:
-        """Wait, and let the time pass that was waited, but hardly more than was asked for.
+        """Wait, and let the time pass that was waited, but no more than was asked for.
 
         Args:
             timeout: in the loop's seconds; None for as long as it takes.
@@ -48,10 +51,9 @@ class HastyClock:
         entered, began = self.now(), self._real()
         real_timeout = timeout if timeout is None or timeout <= 0 else timeout / self.speed
         result = waiting(real_timeout)
-        waited = self._real() - began
-        if real_timeout is not None:
-            waited = min(waited, max(real_timeout, 0.0) + MOST_AT_ONCE)
-        self._then, self._at = entered + waited * self.speed, self._real()
+        waited = (self._real() - began) * self.speed
+        self._then = entered + (waited if timeout is None else min(waited, max(timeout, 0.0)))
+        self._at = self._real()
         return result
 
 
@@ -67,7 +69,7 @@ class _HastySelector(selectors.DefaultSelector):
 
 
 class AcceleratedLoop(asyncio.SelectorEventLoop):
-    """An event loop whose ``time()`` is the seconds since its start, ``speed`` of them in each real one.
+    """An event loop whose ``time()`` is the seconds since its start, ``speed`` of them in each real one of waiting.
 
     Args:
         speed: how many seconds of the loop pass in a real one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -30,6 +31,7 @@ class FaceServer(uvicorn.Server):
 
     def __init__(self, face: Face, listener: socket.socket, speed: float) -> None:
         self._face, self._listener = face, listener
+        self._stopped = asyncio.Event()
         super().__init__(
             uvicorn.Config(
                 face.app(),
@@ -39,6 +41,7 @@ class FaceServer(uvicorn.Server):
                 ws="none",
                 http="h11",
                 server_header=False,
+                date_header=False,
                 limit_concurrency=_MAX_CONNECTIONS,
                 timeout_keep_alive=int(_KEEP_ALIVE * speed),
                 timeout_graceful_shutdown=int(_GRACE * speed),
@@ -50,6 +53,10 @@ class FaceServer(uvicorn.Server):
         """Leave signals alone."""
         yield
 
+    async def main_loop(self) -> None:
+        """Wait for the end. The base looks ten times a second, and a fast loop would do little else."""
+        await self._stopped.wait()
+
     async def run_until_stopped(self) -> None:
         """Serve."""
         await self.serve(sockets=[self._listener])
@@ -58,6 +65,7 @@ class FaceServer(uvicorn.Server):
         """End all watches, take no more requests, and finish those under way."""
         self._face.streams.close()
         self.should_exit = True
+        self._stopped.set()
 
 
 def listen(port: int) -> socket.socket:
