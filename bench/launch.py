@@ -21,7 +21,7 @@ from karpenter_linode.operator.system import SystemClock
 from karpenter_linode.sim.loop import run_virtual
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Coroutine
     from datetime import datetime
 
 PODS, SEEDS = 50, 20
@@ -99,7 +99,7 @@ async def story(seed: int, pools: int, clock: Any) -> tuple[list[float], Counter
     names = [f"pool-{number}" for number in range(pools)]
     world = EmbeddedWorld([node_class(), *map(node_pool, names)], seed=seed, clock=clock)
     recorder = Recorder(world)
-    world.cluster.linode_app = recorder
+    world.cluster.linode_app = recorder  # type: ignore[assignment]  # the transport takes any ASGI application
     await world.start()
     try:
         await world.clock.sleep(_SETTLED)
@@ -108,7 +108,9 @@ async def story(seed: int, pools: int, clock: Any) -> tuple[list[float], Counter
         world.cluster.apply([pod(number, names[number % pools]) for number in range(PODS)])
         bought = await world.run_until(lambda: sum(more for _, more in recorder.bought) >= PODS, _LIMIT, _STEP)
         if not bought:
-            raise RuntimeError(f"only {recorder.bought} were bought for {len(world.cluster.store.all(NodeClaim))}")
+            raise RuntimeError(
+                f"only {recorder.bought} were bought for {len(list(world.cluster.store.all(NodeClaim)))}"
+            )
         calls, busy = Counter(recorder.calls), time.process_time() - busy
     finally:
         await world.stop()
@@ -116,7 +118,7 @@ async def story(seed: int, pools: int, clock: Any) -> tuple[list[float], Counter
     return waited, calls, busy
 
 
-def measured(name: str, pools: int, run: Callable[[Awaitable[Any]], Any], seeds: range, clock: Any) -> None:
+def measured(name: str, pools: int, run: Callable[[Coroutine[Any, Any, Any]], Any], seeds: range, clock: Any) -> None:
     """One line for the waiting, one for calls and processor time, for all stories together."""
     waited: list[float] = []
     calls: Counter[str] = Counter()
