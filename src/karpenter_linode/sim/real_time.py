@@ -4,8 +4,8 @@ Everything that waits in the embedded world waits through its loop, so the loop 
 signals work as in any other loop.
 
 Waiting is what goes faster. Work takes the time that it takes, or a request whose answer costs a tenth of a second
-would run into a deadline of ten. A process that is held up (a busy machine, a laptop asleep) does not make the world leap: a
-wait lasts no longer than was asked, however late it ends.
+would miss a deadline of ten. A process that is held up (a busy machine, a laptop asleep) does not make the world
+leap: a wait lasts no longer than was asked, however late it ends.
 """
 
 from __future__ import annotations
