@@ -40,6 +40,7 @@ class ServerProcess:
         """Starts the program; its output is added to the log."""
         if self._process is not None:
             raise ServerError(f"{self.name} runs already, as process {self._process.pid}")
+        self._may_end = False
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603  # the caller says what to run: that is its purpose
                 self._command,
@@ -73,12 +74,17 @@ class ServerProcess:
         self._send(signal.SIGCONT)
 
     def check(self) -> None:
-        """Raises ServerError if the program was started and has ended by itself, which nobody asked for."""
-        if self._process is not None and not self._may_end and (code := self._process.poll()) is not None:
-            raise ServerError(f"{self.name} ended with exit code {code}; {self.log_tail()}")
+        """Raises ServerError if the program `ended`."""
+        if self.ended():
+            raise ServerError(f"{self.name} ended with exit code {self._exit_code()}; {self.log_tail()}")
+
+    def ended(self) -> bool:
+        """Whether the program was started and has ended by itself, which nobody asked for."""
+        return self._exit_code() is not None and not self._may_end
 
     def terminate(self) -> None:
         """Asks the program to end, without waiting."""
+        self._may_end = True
         if self._process is not None:
             self._process.terminate()
 
@@ -99,6 +105,9 @@ class ServerProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
         self._process = None
+
+    def _exit_code(self) -> int | None:
+        return None if self._process is None else self._process.poll()
 
     def _send(self, number: signal.Signals) -> None:
         if self._process is None or self._process.poll() is not None:

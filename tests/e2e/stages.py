@@ -141,8 +141,6 @@ class RealStage:
         self._world.start_controller()
 
     def restart_api_server(self) -> None:
-        # On a busy machine it may be away for longer than a leader may go without renewing its lease.
-        self._world.restarts_leaders = True
         self._world.control_plane.api_server.kill()
         time.sleep(_DOWN_SECONDS)
         self._world.control_plane.start_api_server()
