@@ -49,8 +49,8 @@ _PATHS = {
 class KarpenterWorld:
     """A context manager; inside, one controller leads and nothing is applied yet. It leaves the cluster empty.
 
-    While the test waits, a controller that lost its lease to silence is started again, as by the kubelet of its pod: on
-    a busy machine the API server may be slower than a leader may wait. Any other end that nobody asked for is a failure.
+    While a test waits, a controller that lost its lease to silence is started again, as by the kubelet of its pod: on a
+    busy machine the API server may be slower than a leader may wait. Any other end that nobody asked for is a failure.
     """
 
     def __init__(
