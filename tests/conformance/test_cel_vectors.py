@@ -112,7 +112,9 @@ NOT_ENABLED = ("block_ext", "encoders_ext", "math_ext")
 OTHERWISE_IN_KUBERNETES = {
     # version 2 of the strings extension, the one Kubernetes enables, formats in the English locale and as literals:
     # cel-format rows of cel-selectors such as "%e".format([1234.5]) and "%s".format([["a"]]) say so
-    **dict.fromkeys((2181, 2185, 2189, 2190, 2195, 2196, 2204, 2205, 2206, 2216, 2217, 2220, 2221, 2227), "format, v2"),
+    **dict.fromkeys(
+        (2181, 2185, 2188, 2189, 2190, 2195, 2196, 2204, 2205, 2206, 2216, 2217, 2220, 2221, 2227), "format, v2"
+    ),
     # ... and takes only doubles for %f and %e, only integers for %d: cel-selectors has "%f".format([1]) as an error
     **dict.fromkeys((2183, 2184, 2186, 2187, 2191, 2192, 2193), "format clauses, v2"),
     # reverse() of a string came with version 3: row 78 of the specification's examples
@@ -123,6 +125,8 @@ OTHERWISE_IN_KUBERNETES = {
     **dict.fromkeys((1471, 1472), "mapped addresses"),
     # constants are folded in Kubernetes, and one that can be no key is an error before anything absorbs it
     **dict.fromkeys((935, 936), "constant keys"),
+    # durations tell all of their milliseconds there, not only those beyond the seconds
+    2354: "milliseconds",
     # of equal keys in a map literal the last one counts there: cel-costs has {"a": 1, "a": 2}.size() == 1 as a match
     **dict.fromkeys((970, 971), "equal keys"),
 }

@@ -127,8 +127,13 @@ def emit_select(node: ast.Select, emit: Emit) -> Code:
 
 def _emit_test(node: ast.Select, emit: Emit) -> Code:
     name, operand = node.name, emit_unread(node.operand, emit)
+    start = node.operand
+    while (before := _operand(start)) is not None:
+        start = before
+    begin = -1 if _is_choice(start) else 0  # Kubernetes takes back here what it never counts for ``?:``
 
     def test(frame: Frame) -> bool:
+        frame[0] += begin
         value = operand(frame)
         if value is NONE:
             return False
@@ -220,7 +225,7 @@ def emit_path(node: ast.Node, emit: Emit) -> Code:
         keys.append(step[1])
     keys.reverse()
     if isinstance(base, ast.Ident) and base.slot is not None and keys:
-        return _fused(base.slot, keys)
+        return _fused(base.slot, keys, bound=base.bound)
     step = _step(node)
     if step is None:
         raise TypeError(node)
@@ -248,7 +253,7 @@ def _emit_computed(operand: Code, key: Code, begin: int) -> Code:
     return at
 
 
-def _fused(slot: int, keys: list[str]) -> Code:
+def _fused(slot: int, keys: list[str], *, bound: bool) -> Code:
     cost = 1 + len(keys)
 
     def slowly(frame: Frame) -> Any:
@@ -258,6 +263,12 @@ def _fused(slot: int, keys: list[str]) -> Code:
             value = _plain_step(frame, value, key)
         return value
 
+    def bound_path(frame: Frame) -> Any:
+        frame[0] += cost
+        return slowly(frame)
+
+    if bound:
+        return bound_path
     if len(keys) == 1:
         return _fused_one(slot, keys[0], slowly)
     if len(keys) == 3:  # noqa: PLR2004 - variable, field, domain, name: what nearly all device selectors read

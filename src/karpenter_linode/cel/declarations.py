@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from karpenter_linode.cel.errors import no_such_overload
 from karpenter_linode.cel.types import Type
-from karpenter_linode.cel.values import kind_of
+from karpenter_linode.cel.values import decode_key, kind_of
 
 if TYPE_CHECKING:
     from karpenter_linode.cel.ast import Node
@@ -128,6 +128,8 @@ class Function:
         Raises:
             EvaluationError: none takes them.
         """
+        if any(type(argument) in _CONTAINERS for argument in arguments):
+            return self._search(arguments, member=member)
         key = (member, tuple(map(type, arguments)))
         found = self._cache.get(key)
         if found is None:
@@ -136,23 +138,36 @@ class Function:
         return found
 
     def _search(self, arguments: tuple[Any, ...], *, member: bool) -> Overload:
-        kinds = [kind_of(argument) for argument in arguments]
         for overload in self.overloads:
             if (
                 overload.member == member
-                and len(overload.params) == len(kinds)
-                and all(map(_takes, overload.params, kinds))
+                and len(overload.params) == len(arguments)
+                and all(map(_takes, overload.params, arguments))
             ):
                 return overload
         raise no_such_overload()
+
+
+_CONTAINERS = frozenset({list, tuple, dict})
 
 
 def _has_parameter(kind: Type) -> bool:
     return kind.kind == "param" or any(map(_has_parameter, kind.params))
 
 
-def _takes(param: Type, kind: str) -> bool:
-    return param.kind in ("param", "dyn") or param.name == kind or (param.kind == "object" and kind == "map")
+def _takes(param: Type, value: Any) -> bool:
+    """Whether a parameter takes a value. Of a list or a map the first element tells, as in Kubernetes."""
+    kind = kind_of(value)
+    if param.kind in ("param", "dyn") or (param.kind == "object" and kind == "map"):
+        return True
+    if param.name != kind:
+        return False
+    if not param.params or type(value) not in _CONTAINERS or not value:
+        return True
+    if isinstance(value, dict):
+        key = next(iter(value))
+        return _takes(param.params[0], decode_key(key)) and _takes(param.params[1], value[key])
+    return _takes(param.params[0], value[0])
 
 
 class Library(NamedTuple):

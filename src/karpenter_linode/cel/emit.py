@@ -106,7 +106,16 @@ def _emit_literal(node: ast.Constant, _emit: Emit) -> Code:
 
 def _unsure(param: Type, argument: ast.Node) -> bool:
     """Whether only run time can tell if an argument is of the kind that a parameter asks for."""
-    return is_open(argument.type) and param.kind not in ("param", "dyn")
+    return param.kind not in ("param", "dyn") and (is_open(argument.type) or _is_guess(argument))
+
+
+def _is_guess(node: ast.Node) -> bool:
+    """Whether a type was concluded from what surrounds the node: ``dyn(x).value()`` has whatever type is wanted."""
+    return (
+        isinstance(node, ast.Call)
+        and any(each.result.kind == "param" for each in node.overloads)
+        and any(is_open(argument.type) for argument in node.arguments)
+    )
 
 
 def _direct(implementation: Callable[..., Any], cost: Cost, arguments: tuple[Code, ...], *, in_order: bool) -> Code:
@@ -174,16 +183,23 @@ def _dispatched_constant(
 ) -> Code:
     """A call on something unknown and a constant, such as ``x.isGreaterThan(semver("1.0.0"))``."""
     value, own = constant.value, constant.cost
+    fixed = own + cost if isinstance(cost, int) else None
     known: dict[type, Callable[..., Any]] = {}
+
+    def price(given: Any) -> int:
+        return own + (cost if isinstance(cost, int) else cost(given, value))
 
     def call(frame: Frame) -> Any:
         try:
             given = argument(frame)
         except EvaluationError as error:
             if not in_order:
-                frame[0] += own + (cost if isinstance(cost, int) else cost(Failed(error), value))
+                frame[0] += price(Failed(error))
             raise
-        charge(frame, own + (cost if isinstance(cost, int) else cost(given, value)))
+        if fixed is not None:
+            frame[0] += fixed
+        else:
+            charge(frame, price(given))
         implementation = known.get(type(given))
         if implementation is None:
             implementation = function.select((given, value), member=member).implementation

@@ -158,5 +158,12 @@ def same_kind(values: list[Any]) -> bool:
     return len({kind_of(value) for value in values}) <= 1
 
 
-sort_order: Final[Callable[[Any], Any]] = cmp_to_key(compare)
-"""A key function for ``sorted`` that orders by ``compare``."""
+def _rank(left: Any, right: Any) -> int:
+    try:
+        return compare(left, right)
+    except EvaluationError:
+        return 0  # NaN
+
+
+sort_order: Final[Callable[[Any], Any]] = cmp_to_key(_rank)
+"""A key function for ``sorted`` that orders by ``compare``; what has no order stays where it is."""

@@ -99,13 +99,8 @@ def _compare_estimate(arguments: tuple[Argument, ...]) -> Estimate:
     return Estimate(cost + arguments[1].size.tenths() if arguments[1].type == STRING else cost)
 
 
-def _compare_cost(network: Cidr, other: object) -> int:
+def _compare_cost(network: Cidr, _other: object) -> int:
     """Comparing the bytes of the network's prefix with those of the other address."""
-    cost = tenths(2 * size_of(network))
-    return cost + traversal(other) if isinstance(other, str) else cost
-
-
-def _loose_compare_cost(network: Cidr, _other: object) -> int:
     return tenths(2 * size_of(network))
 
 
@@ -118,28 +113,24 @@ def _compare_cidr_cost(network: Cidr, other: object) -> int:
     return _compare_cost(network, other) + _mask_cost(network)
 
 
-def _loose_compare_cidr_cost(network: Cidr, other: object) -> int:
-    return _loose_compare_cost(network, other) + _mask_cost(network)
+def _reading(cost: Callable[..., int]) -> Callable[..., int]:
+    """The other one is a text, which is read first."""
+    return lambda network, other: cost(network, other) + traversal(other)
 
 
 def _comparison(
     name: str,
-    text: tuple[Callable[..., bool], Type],
-    value: tuple[Callable[..., bool], Type],
+    text: Callable[..., bool],
+    value: Callable[..., bool],
+    kind: Type,
     cost: Callable[..., int],
-    loose: Callable[..., int],
 ) -> tuple[Overload, ...]:
-    return tuple(
-        method(
-            f"cidr_{name}_{kind}",
-            (CIDR, kind),
-            BOOL,
-            implementation,
-            cost=cost,
-            loose=loose,
-            estimate=_compare_estimate,
-        )
-        for implementation, kind in (text, value)
+    params, texts = (CIDR, kind), (CIDR, STRING)
+    reading = _reading(cost)
+    estimate = _compare_estimate
+    return (
+        method(f"cidr_{name}_string", texts, BOOL, text, cost=reading, loose=cost, estimate=estimate),
+        method(f"cidr_{name}_{kind}", params, BOOL, value, cost=cost, estimate=estimate),
     )
 
 
@@ -148,16 +139,8 @@ _OVERLOADS: Final = {
         function("string_to_cidr", (STRING,), CIDR, _parse, cost=traversal, estimate=parse_estimate, folding="lazy"),
     ),
     "isCIDR": (function("is_cidr", (STRING,), BOOL, _is_cidr, cost=traversal, estimate=parse_estimate),),
-    "containsIP": _comparison(
-        "contains_ip", (_contains_ip_text, STRING), (Cidr.contains, IP), _compare_cost, _loose_compare_cost
-    ),
-    "containsCIDR": _comparison(
-        "contains_cidr",
-        (_contains_cidr_text, STRING),
-        (_contains_cidr, CIDR),
-        _compare_cidr_cost,
-        _loose_compare_cidr_cost,
-    ),
+    "containsIP": _comparison("contains_ip", _contains_ip_text, Cidr.contains, IP, _compare_cost),
+    "containsCIDR": _comparison("contains_cidr", _contains_cidr_text, _contains_cidr, CIDR, _compare_cidr_cost),
     "ip": (method("cidr_ip", (CIDR,), IP, lambda network: network.address),),
     "prefixLength": (method("cidr_prefix_length", (CIDR,), INT, lambda network: network.prefix),),
     "masked": (method("cidr_masked", (CIDR,), CIDR, _masked),),

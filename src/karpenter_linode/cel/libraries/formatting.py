@@ -133,15 +133,27 @@ def _number(clause: str, value: Any, precision: int) -> str:
         if value not in ("NaN", "Infinity", "-Infinity"):
             raise EvaluationError(f"error during formatting: {_COMPLAINTS[clause]}, was given string")
         value = float(value)
+    value = value or 0.0  # a zero has no sign in the English locale
+    if clause == "e":
+        return _scientific(value).rjust(precision)
+    return _special(value) or f"{value:,.{precision}f}"
+
+
+def _special(value: float) -> str:
     if value != value:  # noqa: PLR0124 - NaN is the value unequal to itself
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "\u221e" if value > 0 else "-\u221e"
-    if clause == "f":
-        return f"{value:,.{precision}f}"
-    mantissa, _, exponent = f"{value:.{precision}e}".partition("e")
+    return ""
+
+
+def _scientific(value: float) -> str:
+    """Always six digits: what is written as the precision of ``%e`` is its width in Kubernetes."""
+    if special := _special(value):
+        return special
+    mantissa, _, exponent = f"{value:.{_DEFAULT_PRECISION}e}".partition("e")
     power = f"{int(exponent):03d}" if exponent[0] == "-" else f"{int(exponent):02d}"
-    return f"{mantissa}\u202f\u00d7\u202f10{power.translate(_SUPERSCRIPT)}"
+    return f"{mantissa}\u00d710{power.translate(_SUPERSCRIPT)}"
 
 
 _WRITERS: Final[dict[type, Callable[[Any], str]]] = {
@@ -163,7 +175,10 @@ def _text(value: Any) -> str:
     if writer is not None:
         return writer(value)
     if isinstance(value, bytes):
-        return value.decode(errors="replace")
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise EvaluationError("error during formatting: invalid UTF-8 in bytes") from None
     if isinstance(value, dict):
         pairs = sorted(f"{_nested(decode_key(key))}:{_nested(held)}" for key, held in value.items())
         return "{" + ", ".join(pairs) + "}"
@@ -176,8 +191,7 @@ def _nested(value: Any) -> str:
     if kind not in _TEXT_KINDS:
         raise EvaluationError(f"no formatting function for {kind}")
     if kind == "double":
-        plain = _number("f", value, _DEFAULT_PRECISION).replace(",", "")
-        return plain if plain[-1].isdigit() else f'"{plain}"'
+        return f'"{format_double(value)}"' if _special(value) else f"{value:.{_DEFAULT_PRECISION}f}"
     text = _text(value)
     if kind in ("string", "bytes"):
         quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")

@@ -82,7 +82,7 @@ def _range_estimate(arguments: tuple[Argument, ...]) -> Estimate:
 
 
 def _is_sorted(values: list[Any]) -> bool:
-    return all(compare(one, other) <= 0 for one, other in pairwise(values))
+    return not any(_beats(one, other, 1) for one, other in pairwise(values))
 
 
 def _sum(zero: Any) -> Callable[[list[Any]], Any]:

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 _SHAPE: Final = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 _SHAPE_PATTERN: Final = re.compile(_SHAPE[1:-1], re.ASCII)
+_NO_DIGITS: Final = re.compile(r"^([+-]?)(?=\.(?![0-9])|[^0-9.+-]|$)")
+"""Before an amount without any digit, which stands for zero: ``k``, ``-.5e``, ``.Ki`` are quantities to Kubernetes."""
 
 
 def _parse(text: str) -> Quantity:
+    text = _NO_DIGITS.sub(r"\g<1>0", text) if text else text
     if not _SHAPE_PATTERN.fullmatch(text):
         raise EvaluationError(f"quantities must match the regular expression '{_SHAPE}'")
     try:
@@ -58,15 +61,20 @@ def _parse_estimate(arguments: tuple[Argument, ...]) -> Estimate:
     return Estimate(arguments[0].size.tenths())
 
 
-def _with(name: str, implementation: Callable[[Quantity, int], Quantity]) -> tuple[Overload, ...]:
-    def with_quantity(left: Quantity, right: Quantity) -> Quantity:
-        return implementation(left, right.nano)
+def _total(left: Quantity, right: Quantity) -> Quantity:
+    """A sum. It is a plain integer if what is added is, zero not counted, and if it fits one."""
+    total = left.nano + right.nano
+    parts = [each.plain for each in (left, right) if each.nano]
+    fits = INT_MIN <= total // NANO <= INT_MAX
+    return ComputedQuantity(total, left.notation, plain=all(parts) and fits)
 
+
+def _with(name: str, implementation: Callable[[Quantity, Quantity], Quantity]) -> tuple[Overload, ...]:
     def with_int(left: Quantity, right: int) -> Quantity:
-        return implementation(left, right * NANO)
+        return implementation(left, Quantity.of(right))
 
     return (
-        method(f"quantity_{name}", (QUANTITY, QUANTITY), QUANTITY, with_quantity),
+        method(f"quantity_{name}", (QUANTITY, QUANTITY), QUANTITY, implementation),
         method(f"quantity_{name}_int", (QUANTITY, INT), QUANTITY, with_int),
     )
 
@@ -100,7 +108,7 @@ _OVERLOADS: Final = {
     "isInteger": (method("quantity_is_integer", (QUANTITY,), BOOL, _is_integer),),
     # a double is what this function is asked for; amounts are compared and added as integers
     "asApproximateFloat": (method("quantity_get_float", (QUANTITY,), DOUBLE, lambda value: value.nano / NANO),),
-    "add": _with("add", lambda value, nano: ComputedQuantity(value.nano + nano, value.notation)),
-    "sub": _with("sub", lambda value, nano: ComputedQuantity(value.nano - nano, value.notation)),
+    "add": _with("add", _total),
+    "sub": _with("sub", lambda left, right: _total(left, Quantity(-right.nano, plain=right.plain))),
 }
 LIBRARY: Final = Library("quantity", _OVERLOADS)

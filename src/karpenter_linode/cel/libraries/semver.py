@@ -8,6 +8,7 @@ from karpenter_linode.cel.cost import traversal
 from karpenter_linode.cel.declarations import Argument, Estimate, Library, Overload, function, method
 from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.types import BOOL, INT, SEMVER, STRING
+from karpenter_linode.cel.values import INT_MAX
 from karpenter_linode.model.semver import SemVer, SemVerError
 
 if TYPE_CHECKING:
@@ -83,7 +84,12 @@ def _relation(name: str, result: Type, implementation: Callable[[SemVer, SemVer]
 
 
 def _number(name: str, read: Callable[[SemVer], int]) -> tuple[Overload, ...]:
-    return (method(f"semver_{name}", (SEMVER,), INT, read),)
+    def signed(version: SemVer) -> int:
+        """Numbers of versions are unsigned, those of the language are not: they wrap around."""
+        number = read(version)
+        return number - 2 * (INT_MAX + 1) if number > INT_MAX else number
+
+    return (method(f"semver_{name}", (SEMVER,), INT, signed),)
 
 
 _OVERLOADS: Final = {

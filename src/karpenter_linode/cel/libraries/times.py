@@ -32,7 +32,7 @@ _DURATION_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03b
 _TIMESTAMP: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))",
 )
-_OFFSET: Final = re.compile(r"([+-]?)([0-9]{2}):([0-9]{2})")
+_OFFSET: Final = re.compile(r"([+-]?)([0-9]{1,6}):\+?([0-9]{1,6})")
 _MONTH_DAYS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _FEBRUARY: Final = 2
 _LONGEST: Final = 64
@@ -128,10 +128,12 @@ def _civil_from_days(days: int) -> tuple[int, int, int]:
 def _local_seconds(value: Timestamp, zone: str) -> int:
     """Seconds of the wall clock in a zone: ``UTC``, an offset as ``-08:00``, or a name of the time zone database."""
     seconds = value.nanos // _SECOND
-    if zone in ("", "UTC"):
+    if zone in ("", "UTC", "Local"):  # kube-scheduler runs in UTC
         return seconds
-    match = _OFFSET.fullmatch(zone)
-    if match is not None:
+    if ":" in zone:
+        match = _OFFSET.fullmatch(zone)
+        if match is None or int(match[3]) >= 60:  # noqa: PLR2004 - minutes
+            raise EvaluationError(f"'{zone[:_LONGEST]}' is no offset from UTC such as -08:00")
         shift = int(match[2]) * 3600 + int(match[3]) * 60
         return seconds - shift if match[1] == "-" else seconds + shift
     return seconds + _zone_offset(seconds, zone)
@@ -172,16 +174,16 @@ def _accessor(name: str, read: Callable[[int], int]) -> tuple[Overload, ...]:
     )
 
 
-def _span(name: str, unit: int, within: int = 0) -> Overload:
+def _span(name: str, unit: int) -> Overload:
     def read(value: Duration) -> Any:
         whole = abs(value.nanos) // unit
-        whole = whole % within if within else whole
         return -whole if value.nanos < 0 else whole
 
     return method(f"duration_to_{name}", (DURATION,), INT, read)
 
 
-def _milliseconds(value: Timestamp, _zone: str = "") -> int:
+def _milliseconds(value: Timestamp, zone: str = "") -> int:
+    _local_seconds(value, zone)  # the zone must exist
     return value.nanos % _SECOND // 10**6
 
 
@@ -198,7 +200,7 @@ _OVERLOADS: Final = {
     "getMilliseconds": (
         method("timestamp_to_milliseconds", (TIMESTAMP,), INT, _milliseconds),
         method("timestamp_to_milliseconds_with_tz", (TIMESTAMP, STRING), INT, _milliseconds),
-        _span("milliseconds", 10**6, within=1000),
+        _span("milliseconds", 10**6),
     ),
 }
 LIBRARY: Final = Library("times", _OVERLOADS)
