@@ -98,11 +98,12 @@ def emit_unread(node: ast.Node, emit: Emit) -> Code:
     branch of ``?:``, only the steps to it count.
     """
     code = emit(node)
-    if not _is_reading(node):
+    counted = 1 if _is_reading(node) else _test_begin(node)
+    if not counted:
         return code
 
     def unread(frame: Frame) -> Any:
-        frame[0] -= 1
+        frame[0] -= counted
         return code(frame)
 
     return unread
@@ -126,11 +127,7 @@ def emit_select(node: ast.Select, emit: Emit) -> Code:
 
 
 def _emit_test(node: ast.Select, emit: Emit) -> Code:
-    name, operand = node.name, emit_unread(node.operand, emit)
-    start = node.operand
-    while (before := _operand(start)) is not None:
-        start = before
-    begin = -1 if _is_choice(start) else 0  # Kubernetes takes back here what it never counts for ``?:``
+    name, operand, begin = node.name, emit_unread(node.operand, emit), _test_begin(node)
 
     def test(frame: Frame) -> bool:
         frame[0] += begin
@@ -202,12 +199,22 @@ def _is_choice(node: ast.Node) -> bool:
 
 def _is_reading(node: ast.Node) -> bool:
     """Whether a node is a variable or a path that costs 1 besides its steps; one that starts at ``?:`` does not."""
-    operand = _operand(node)
-    if operand is None:
+    if _operand(node) is None:
         return isinstance(node, ast.Ident) and node.slot is not None
-    while operand is not None:
-        node, operand = operand, _operand(operand)
-    return not _is_choice(node)
+    return not _is_choice(_start(node))
+
+
+def _start(node: ast.Node) -> ast.Node:
+    """What a path starts from."""
+    while (operand := _operand(node)) is not None:
+        node = operand
+    return node
+
+
+def _test_begin(node: ast.Node) -> int:
+    """-1 for ``has`` on a path that starts at ``?:``: Kubernetes takes back there what it has not counted."""
+    test = isinstance(node, ast.Select) and node.test
+    return -1 if test and _is_choice(_start(ast.children(node)[0])) else 0
 
 
 def _begin(operand: ast.Node) -> int:

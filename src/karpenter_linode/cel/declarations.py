@@ -118,7 +118,7 @@ class Function:
     def generic(self) -> frozenset[str]:
         """The overloads, by id, with type parameters in their signatures."""
         if self._generic is None:
-            found = (each.id for each in self.overloads if any(map(_has_parameter, (*each.params, each.result))))
+            found = (each.id for each in self.overloads if any(map(has_parameter, (*each.params, each.result))))
             self._generic = frozenset(found)
         return self._generic
 
@@ -151,8 +151,9 @@ class Function:
 _CONTAINERS = frozenset({list, tuple, dict})
 
 
-def _has_parameter(kind: Type) -> bool:
-    return kind.kind == "param" or any(map(_has_parameter, kind.params))
+def has_parameter(kind: Type) -> bool:
+    """Whether type parameters occur in a type."""
+    return kind.kind == "param" or any(map(has_parameter, kind.params))
 
 
 def _takes(param: Type, value: Any) -> bool:

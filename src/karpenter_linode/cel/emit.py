@@ -8,6 +8,7 @@ from karpenter_linode.cel import ast
 from karpenter_linode.cel.access import emit_ident, emit_index, emit_select
 from karpenter_linode.cel.code import Failed, attempt, failing, raise_first
 from karpenter_linode.cel.cost import charge
+from karpenter_linode.cel.declarations import Function, has_parameter
 from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.logic import (
     emit_conditional,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from karpenter_linode.cel.code import Code, Emit, Frame
-    from karpenter_linode.cel.declarations import Cost, Function
+    from karpenter_linode.cel.declarations import Cost
     from karpenter_linode.cel.types import Type
 
 
@@ -62,6 +63,8 @@ class Emitter:
         if self._checked and only is not None and not any(map(_unsure, only.params, node.arguments)):
             return _direct(only.implementation, cost, arguments, in_order=in_order)
         function = self._functions[node.function]
+        if self._checked and only is not None and len(function.overloads) > 1:
+            function = Function(function.name, (only,))
         constant = node.arguments[-1]
         if len(arguments) == _BINARY and isinstance(constant, ast.Constant) and not constant.failure:
             return _dispatched_constant(function, cost, arguments[0], constant, in_order=in_order, member=node.member)
@@ -113,8 +116,8 @@ def _is_guess(node: ast.Node) -> bool:
     """Whether a type was concluded from what surrounds the node: ``dyn(x).value()`` has whatever type is wanted."""
     return (
         isinstance(node, ast.Call)
-        and any(each.result.kind == "param" for each in node.overloads)
-        and any(is_open(argument.type) for argument in node.arguments)
+        and any(has_parameter(each.result) for each in node.overloads)
+        and any(is_open(argument.type) or _is_guess(argument) for argument in node.arguments)
     )
 
 

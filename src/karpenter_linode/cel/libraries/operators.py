@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 A: Final = type_param("A")
 B: Final = type_param("B")
-_TIME_MIN: Final = -62_135_596_800 * 10**9
-_TIME_MAX: Final = 253_402_300_800 * 10**9 - 1
+TIME_MIN: Final = -62_135_596_800 * 10**9
+TIME_MAX: Final = 253_402_300_800 * 10**9 - 1
 
 
 def checked_int(value: int) -> int:
@@ -76,9 +76,14 @@ def checked_timestamp(nanos: int) -> Timestamp:
     Raises:
         EvaluationError: timestamp out of range.
     """
-    if _TIME_MIN <= nanos <= _TIME_MAX:
+    if TIME_MIN <= nanos <= TIME_MAX:
         return Timestamp(nanos)
     raise EvaluationError("timestamp overflow")
+
+
+def _later(moment: Timestamp, nanos: int) -> Timestamp:
+    """A time after a span, written in the same offset."""
+    return Timestamp(checked_timestamp(moment.nanos + nanos).nanos, moment.offset)
 
 
 def _int(operation: Callable[[int, int], int]) -> Callable[[int, int], int]:
@@ -165,8 +170,8 @@ _ADDITIONS: Final = (
         cost=_loose_concatenation,
         estimate=_list_concatenation_estimate,
     ),
-    _sum("add_timestamp_duration", TIMESTAMP, DURATION, TIMESTAMP, lambda one, other: checked_timestamp(one + other)),
-    _sum("add_duration_timestamp", DURATION, TIMESTAMP, TIMESTAMP, lambda one, other: checked_timestamp(one + other)),
+    function("add_timestamp_duration", (TIMESTAMP, DURATION), TIMESTAMP, lambda one, other: _later(one, other.nanos)),
+    function("add_duration_timestamp", (DURATION, TIMESTAMP), TIMESTAMP, lambda one, other: _later(other, one.nanos)),
     _sum("add_duration_duration", DURATION, DURATION, DURATION, lambda one, other: checked_duration(one + other)),
 )
 _SUBTRACTIONS: Final = (
@@ -176,8 +181,8 @@ _SUBTRACTIONS: Final = (
     _sum(
         "subtract_timestamp_timestamp", TIMESTAMP, TIMESTAMP, DURATION, lambda one, other: checked_duration(one - other)
     ),
-    _sum(
-        "subtract_timestamp_duration", TIMESTAMP, DURATION, TIMESTAMP, lambda one, other: checked_timestamp(one - other)
+    function(
+        "subtract_timestamp_duration", (TIMESTAMP, DURATION), TIMESTAMP, lambda one, other: _later(one, -other.nanos)
     ),
     _sum("subtract_duration_duration", DURATION, DURATION, DURATION, lambda one, other: checked_duration(one - other)),
 )

@@ -8,6 +8,7 @@ from karpenter_linode.cel import ast, macros
 from karpenter_linode.cel.access import optional_index
 from karpenter_linode.cel.declarations import Library, function, method
 from karpenter_linode.cel.errors import EvaluationError
+from karpenter_linode.cel.libraries.operators import TIME_MIN
 from karpenter_linode.cel.types import BOOL, INT, list_of, map_of, optional_of, type_param
 from karpenter_linode.cel.values import NONE, Duration, Optional, Timestamp
 
@@ -20,8 +21,10 @@ _MAP: Final = map_of(_K, _V)
 
 def _of_non_zero(value: Any) -> Optional:
     empty = value is None or (isinstance(value, str | bytes | list | tuple | dict | int | float) and not value)
-    if type(value) in (Duration, Timestamp):
+    if type(value) is Duration:
         empty = value.nanos == 0
+    elif type(value) is Timestamp:
+        empty = value.nanos == TIME_MIN
     return NONE if empty else Optional(value)
 
 

@@ -68,10 +68,13 @@ def _find(text: str, pattern: str) -> str:
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     found: list[str] = []
+    end = -1
     for match in compile_pattern(pattern).finditer(text):
         if 0 <= limit <= len(found):
             break
-        found.append(match[0])
+        if match[0] or match.start() != end:  # nothing is found right behind a match
+            found.append(match[0])
+        end = match.end()
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.cel.declarations import Library, Overload, method
 from karpenter_linode.cel.errors import EvaluationError
-from karpenter_linode.cel.libraries.operators import checked_duration, checked_timestamp
+from karpenter_linode.cel.libraries.operators import TIME_MAX, TIME_MIN, checked_duration, checked_timestamp
 from karpenter_linode.cel.types import DURATION, INT, STRING, TIMESTAMP
 from karpenter_linode.cel.values import Duration, Timestamp
 
@@ -145,7 +145,9 @@ def _zone_offset(seconds: int, zone: str) -> int:
     from zoneinfo import ZoneInfo  # noqa: PLC0415 - likewise
 
     try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+        # no zone changes its offset within a day of the first or the last moment there is
+        inside = min(max(seconds, TIME_MIN // _SECOND + _DAY), TIME_MAX // _SECOND - _DAY)
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=inside)
         shift = moment.astimezone(ZoneInfo(zone)).utcoffset()
     except (LookupError, ValueError, OSError, OverflowError):
         raise EvaluationError(f"unknown time zone {zone}") from None
