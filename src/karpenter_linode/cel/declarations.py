@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack
 
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 
 UNBOUNDED = 2**64 - 1
 """The largest size or cost an estimate can have: not known to be bounded."""
+
+
+_EXACT = 2**53
+
+
+def _tenth(size: int, factor: int) -> int:
+    """Rounded up. Beyond what a double holds exactly Kubernetes' bounds come from doubles, and so do these."""
+    if size <= _EXACT:
+        return -(-size * factor // 10)
+    return min(ceil(float(size) * (factor / 10)), UNBOUNDED)
 
 
 class Range(Struct, frozen=True):
@@ -37,7 +48,7 @@ class Range(Struct, frozen=True):
 
     def tenths(self, factor: int = 1) -> Range:
         """A tenth of the range times a factor, rounded up: the price of going through a text of that size."""
-        return Range(-(-self.low * factor // 10), min(-(-self.high * factor // 10), UNBOUNDED))
+        return Range(_tenth(self.low, factor), _tenth(self.high, factor))
 
 
 ONE = Range(1, 1)

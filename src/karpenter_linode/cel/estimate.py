@@ -16,6 +16,8 @@ from karpenter_linode.cel.declarations import ONE, UNBOUNDED, UNKNOWN, Argument,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from karpenter_linode.cel.types import Type
+
 SizeHint: TypeAlias = "Callable[[tuple[str, ...]], tuple[int, int] | None]"
 """Least and most size of what lies at a path, ``None`` if unknown.
 
@@ -25,7 +27,7 @@ and lists: ``("device", "attributes", "@keys")`` are the domains.
 
 _ZERO: Final = Range(0, 0)
 _SCALARS: Final = frozenset(
-    ("bool", "int", "uint", "double", "null_type", "type", "google.protobuf.Timestamp", "google.protobuf.Duration"),
+    ("bool", "int", "uint", "double", "google.protobuf.Timestamp", "google.protobuf.Duration"),
 )
 # What the parts of a loop cost that no text spells: (before and after it, each condition and accumulator read).
 _AROUND: Final = {
@@ -53,6 +55,10 @@ def estimate(tree: ast.Node, sizes: SizeHint | None) -> tuple[int, int]:
     """The least and the most cost of a checked, unfolded tree. The most saturates at 2^64 - 1."""
     cost = _Estimator(sizes).visit(tree).cost
     return cost.low, cost.high
+
+
+def _is_scalar(kind: Type) -> bool:
+    return _is_scalar(kind.params[0]) if kind.name == "optional_type" and kind.params else kind.name in _SCALARS
 
 
 def _fixed(units: int) -> Range:
@@ -106,7 +112,7 @@ class _Estimator:
         found = self._hint(facts.path) if self._hint and facts.path else None
         if found is not None:
             return Range(*found)
-        return ONE if node.type.name in _SCALARS else None
+        return ONE if _is_scalar(node.type) else None
 
     def _size_or_unknown(self, node: ast.Node, facts: _Facts) -> Range:
         return self._size(node, facts) or UNKNOWN
@@ -126,7 +132,7 @@ class _Estimator:
             return _Facts(operand.cost)
         kind = node.operand.type
         costs = node.optional or kind.kind in ("object", "param") or kind.name == "map"
-        path = (*operand.path, node.name) if operand.path else ()
+        path = (*operand.path, node.name) if operand.path and not node.optional else ()
         return _Facts(operand.cost + ONE if costs else operand.cost, path=path)
 
     def _logic(self, node: ast.Logic) -> _Facts:
@@ -138,7 +144,7 @@ class _Estimator:
         facts = [self.visit(argument) for argument in node.arguments]
         if node.function == "dyn":
             only = facts[0]
-            return _Facts(only.cost + ONE, only.size, only.key, only.element, only.path)
+            return _Facts(only.cost + ONE, self._size(node.arguments[0], only), only.key, only.element, only.path)
         if node.function == ast.CONDITIONAL:
             condition, yes, no = facts
             either = self._size_or_unknown(node.arguments[1], yes) | self._size_or_unknown(node.arguments[2], no)
@@ -159,10 +165,8 @@ class _Estimator:
         return _Facts(cost + call, size)
 
     def _argument(self, node: ast.Node, facts: _Facts) -> Argument:
-        element = facts.element
-        if element is None and facts.path and self._hint:
-            found = self._hint((*facts.path, "@items"))
-            element = Range(*found) if found else None
+        found = self._hint((*facts.path, "@items")) if facts.path and self._hint else None
+        element = Range(*found) if found else None
         constant = node.value if isinstance(node, ast.Constant) else None
         return Argument(self._size_or_unknown(node, facts), element or UNKNOWN, node.type, constant)
 
@@ -209,7 +213,7 @@ class _Estimator:
         target = self.visit(node.target)
         self._locals[node.slot] = _Facts(_ZERO, target.size, path=target.path)
         body = self.visit(node.body)
-        present = _fixed(LIST_COST + 2) + target.cost + body.cost
+        present = _fixed(LIST_COST + (1 if node.flat else 2)) + target.cost + body.cost
         return _Facts(target.cost + ONE + (present | ONE), body.size)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _LONGEST: Final = 64
 _COMPARE: Final = Range(1, 4)  # two addresses of 4 to 16 bytes, at a tenth a byte
+_MASK: Final = Range(2, 3)  # and one once more
 
 
 class Cidr:
@@ -94,11 +95,6 @@ def _address(family: int, number: int) -> IpAddress:
     return IpAddress(family, number, str(made))
 
 
-def _compare_estimate(arguments: tuple[Argument, ...]) -> Estimate:
-    cost = _COMPARE
-    return Estimate(cost + arguments[1].size.tenths() if arguments[1].type == STRING else cost)
-
-
 def _compare_cost(network: Cidr, _other: object) -> int:
     """Comparing the bytes of the network's prefix with those of the other address."""
     return tenths(2 * size_of(network))
@@ -124,12 +120,19 @@ def _comparison(
     value: Callable[..., bool],
     kind: Type,
     cost: Callable[..., int],
+    bounds: Range,
 ) -> tuple[Overload, ...]:
     params, texts = (CIDR, kind), (CIDR, STRING)
     reading = _reading(cost)
-    estimate = _compare_estimate
+
+    def estimate(_arguments: tuple[Argument, ...]) -> Estimate:
+        return Estimate(bounds)
+
+    def reading_estimate(arguments: tuple[Argument, ...]) -> Estimate:
+        return Estimate(bounds + arguments[1].size.tenths())
+
     return (
-        method(f"cidr_{name}_string", texts, BOOL, text, cost=reading, loose=cost, estimate=estimate),
+        method(f"cidr_{name}_string", texts, BOOL, text, cost=reading, loose=cost, estimate=reading_estimate),
         method(f"cidr_{name}_{kind}", params, BOOL, value, cost=cost, estimate=estimate),
     )
 
@@ -139,8 +142,10 @@ _OVERLOADS: Final = {
         function("string_to_cidr", (STRING,), CIDR, _parse, cost=traversal, estimate=parse_estimate, folding="lazy"),
     ),
     "isCIDR": (function("is_cidr", (STRING,), BOOL, _is_cidr, cost=traversal, estimate=parse_estimate),),
-    "containsIP": _comparison("contains_ip", _contains_ip_text, Cidr.contains, IP, _compare_cost),
-    "containsCIDR": _comparison("contains_cidr", _contains_cidr_text, _contains_cidr, CIDR, _compare_cidr_cost),
+    "containsIP": _comparison("contains_ip", _contains_ip_text, Cidr.contains, IP, _compare_cost, _COMPARE),
+    "containsCIDR": _comparison(
+        "contains_cidr", _contains_cidr_text, _contains_cidr, CIDR, _compare_cidr_cost, _COMPARE + _MASK
+    ),
     "ip": (method("cidr_ip", (CIDR,), IP, lambda network: network.address),),
     "prefixLength": (method("cidr_prefix_length", (CIDR,), INT, lambda network: network.prefix),),
     "masked": (method("cidr_masked", (CIDR,), CIDR, _masked),),

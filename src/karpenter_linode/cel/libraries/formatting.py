@@ -243,7 +243,7 @@ def _weight(value: Any) -> int:
 
 
 def _estimate(arguments: tuple[Argument, ...]) -> Estimate:
-    return Estimate(arguments[0].size.tenths(), arguments[0].size + arguments[1].size)
+    return Estimate(arguments[0].size.tenths())
 
 
 _OVERLOADS: Final = {

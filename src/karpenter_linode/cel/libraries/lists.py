@@ -61,24 +61,50 @@ def _slice_cost(values: Any, start: Any, end: Any) -> int:
 
 def _walk_estimate(arguments: tuple[Argument, ...]) -> Estimate:
     many = arguments[0]
+    if not many.type.params:
+        return Estimate(many.size.tenths())  # to Kubernetes it is a text then
     each = ONE + many.element.tenths() if many.type.params and many.type.params[0] in (STRING, BYTES) else ONE
     return Estimate(many.size * each)
 
 
 def _length_estimate(arguments: tuple[Argument, ...]) -> Estimate:
-    size = arguments[0].size
-    return Estimate(size | ONE, size)
+    return _building(arguments[0].size)
 
 
-def _quadratic_estimate(arguments: tuple[Argument, ...]) -> Estimate:
+def _building(size: Range, factor: int = 1) -> Estimate:
+    """Making a list of a size; each element costs a factor."""
+    return Estimate(size * Range(factor, factor) + Range(_CALL, _CALL), size)
+
+
+def _slice_estimate(arguments: tuple[Argument, ...]) -> Estimate:
+    many, start, end = arguments
+    last = _natural(end.constant, many.size.high)
+    size = (last - _natural(start.constant, 0)) % (UNBOUNDED + 1)
+    return _building(Range(size, size))
+
+
+def _natural(constant: Any, otherwise: int) -> int:
+    return max(constant, 0) if type(constant) is int else otherwise
+
+
+def _flatten_estimate(arguments: tuple[Argument, ...]) -> Estimate:
+    depth = _natural(arguments[1].constant, UNBOUNDED) if len(arguments) > 1 else 1
+    return _building(arguments[0].size, depth)
+
+
+def _comparisons_estimate(arguments: tuple[Argument, ...]) -> Estimate:
     size = arguments[0].size
-    return Estimate(size * size | ONE, size)
+    return _building(size * size, 2)
+
+
+def _text_comparisons_estimate(arguments: tuple[Argument, ...]) -> Estimate:
+    size = arguments[0].size * arguments[0].size
+    return Estimate(size + size + size.tenths() + Range(_CALL, _CALL), size)
 
 
 def _range_estimate(arguments: tuple[Argument, ...]) -> Estimate:
-    count = arguments[0].constant
-    size = Range(max(count, 0), max(count, 0)) if isinstance(count, int) else Range(0, UNBOUNDED)
-    return Estimate(size | ONE, size)
+    size = _natural(arguments[0].constant, UNBOUNDED)
+    return _building(Range(size, size))
 
 
 def _is_sorted(values: list[Any]) -> bool:
@@ -204,11 +230,20 @@ _OVERLOADS: Final = {
     "indexOf": _search("index_of", _index_of),
     "lastIndexOf": _search("last_index_of", _last_index_of),
     "slice": (
-        method("list_slice", (_ANY_LIST, INT, INT), _ANY_LIST, _slice, cost=_slice_cost, estimate=_length_estimate),
+        method("list_slice", (_ANY_LIST, INT, INT), _ANY_LIST, _slice, cost=_slice_cost, estimate=_slice_estimate),
     ),
     "flatten": (
-        method("list_flatten", (list_of(_ANY_LIST),), _ANY_LIST, _flatten, cost=_flatten_cost),
-        method("list_flatten_int", (list_of(DYN), INT), list_of(DYN), _flatten, cost=_flatten_cost),
+        method(
+            "list_flatten", (list_of(_ANY_LIST),), _ANY_LIST, _flatten, cost=_flatten_cost, estimate=_flatten_estimate
+        ),
+        method(
+            "list_flatten_int",
+            (list_of(DYN), INT),
+            list_of(DYN),
+            _flatten,
+            cost=_flatten_cost,
+            estimate=_flatten_estimate,
+        ),
     ),
     "sort": tuple(
         method(
@@ -218,13 +253,13 @@ _OVERLOADS: Final = {
             _sort,
             cost=comparisons,
             loose=1,
-            estimate=_quadratic_estimate,
+            estimate=_text_comparisons_estimate if kind in (STRING, BYTES) else _comparisons_estimate,
         )
         for kind in _COMPARABLE
     ),
     "reverse": (_whole("reverse", lambda values: list(reversed(values))),),
     "distinct": (
-        method("list_distinct", (_ANY_LIST,), _ANY_LIST, _distinct, cost=comparisons, estimate=_quadratic_estimate),
+        method("list_distinct", (_ANY_LIST,), _ANY_LIST, _distinct, cost=comparisons, estimate=_comparisons_estimate),
     ),
     "lists.range": (function("lists_range", (INT,), list_of(INT), _range, cost=_range_cost, estimate=_range_estimate),),
 }

@@ -7,19 +7,35 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.cel import ast
 from karpenter_linode.cel.cost import bulk, size_of, tenths
-from karpenter_linode.cel.declarations import ONE, Argument, Estimate, Library, Overload, Range, function, method
+from karpenter_linode.cel.declarations import (
+    ONE,
+    UNKNOWN,
+    Argument,
+    Estimate,
+    Library,
+    Overload,
+    Range,
+    function,
+    method,
+)
 from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.relations import compare, contains, differs, equals
 from karpenter_linode.cel.types import (
     BOOL,
     BYTES,
+    CIDR,
     DOUBLE,
     DURATION,
     DYN,
+    FORMAT,
     INT,
+    IP,
+    QUANTITY,
+    SEMVER,
     STRING,
     TIMESTAMP,
     UINT,
+    URL,
     Type,
     list_of,
     map_of,
@@ -31,6 +47,7 @@ from karpenter_linode.cel.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Ti
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_LONGEST_FORMAT: Final = 64
 A: Final = type_param("A")
 B: Final = type_param("B")
 TIME_MIN: Final = -62_135_596_800 * 10**9
@@ -146,6 +163,20 @@ def comparison_estimate(arguments: tuple[Argument, ...]) -> Estimate:
     return Estimate(Range(min(most, 1), most).tenths())
 
 
+def _equality_estimate(arguments: tuple[Argument, ...]) -> Estimate:
+    """Values of the kinds that only Kubernetes has are compared at once, formats and URLs by their longest text."""
+    left, right = arguments
+    if left.type == right.type:
+        if left.type in (QUANTITY, SEMVER, IP, CIDR):
+            return Estimate(ONE)
+        if left.type == FORMAT:
+            return Estimate(Range(1, _LONGEST_FORMAT).tenths())
+        if left.type == URL:
+            most = right.size.high if right.size != UNKNOWN else 1
+            return Estimate(Range(1, most).tenths())
+    return comparison_estimate(arguments)
+
+
 def _membership_estimate(arguments: tuple[Argument, ...]) -> Estimate:
     return Estimate(arguments[1].size)
 
@@ -233,7 +264,7 @@ _OVERLOADS: Final = {
         function("negate_double", (DOUBLE,), DOUBLE, operator.neg),
     ),
     "!_": (function("logical_not", (BOOL,), BOOL, operator.not_),),
-    "_==_": (function("equals", (A, A), BOOL, equals, estimate=comparison_estimate),),
+    "_==_": (function("equals", (A, A), BOOL, equals, estimate=_equality_estimate),),
     "_!=_": (function("not_equals", (A, A), BOOL, differs, estimate=comparison_estimate),),
     **_order("_<_", "less", operator.lt),
     **_order("_<=_", "less_equals", operator.le),

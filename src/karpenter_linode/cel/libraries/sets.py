@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.cel.cost import size_of
-from karpenter_linode.cel.declarations import Argument, Estimate, Library, Overload, function
+from karpenter_linode.cel.declarations import ONE, Argument, Estimate, Library, Overload, function
 from karpenter_linode.cel.relations import contains
 from karpenter_linode.cel.types import BOOL, list_of, type_param
 
@@ -38,7 +38,7 @@ def _twice(left: list[Any], right: list[Any]) -> int:
 def _estimate(factor: int) -> Callable[[tuple[Argument, ...]], Estimate]:
     def estimate(arguments: tuple[Argument, ...]) -> Estimate:
         product = arguments[0].size * arguments[1].size
-        return Estimate(product if factor == 1 else product + product)
+        return Estimate(ONE + (product if factor == 1 else product + product))
 
     return estimate
 
