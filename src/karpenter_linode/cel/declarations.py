@@ -24,6 +24,11 @@ UNBOUNDED = 2**64 - 1
 _EXACT = 2**53
 
 
+def wrapped(size: int) -> int:
+    """A bound as 64 bits hold it: where Kubernetes lets one overflow, this one does, too."""
+    return size % (UNBOUNDED + 1)
+
+
 def _tenth(size: int, factor: int) -> int:
     """Rounded up. Beyond what a double holds exactly Kubernetes' bounds come from doubles, and so do these."""
     if size <= _EXACT:

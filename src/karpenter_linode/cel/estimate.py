@@ -12,6 +12,9 @@ from msgspec import Struct
 from karpenter_linode.cel import ast
 from karpenter_linode.cel.cost import LIST_COST, MAP_COST
 from karpenter_linode.cel.declarations import ONE, UNBOUNDED, UNKNOWN, Argument, Estimate, Overload, Range
+from karpenter_linode.cel.libraries.lists import comparisons_estimate
+from karpenter_linode.cel.types import BYTES, STRING
+from karpenter_linode.cel.unify import is_open
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,14 +98,14 @@ class _Estimator:
                 value = self.visit(node.value)
                 self._locals[node.slot] = value
                 body = self.visit(node.body)
-                return _Facts(_fixed(LIST_COST) + value.cost + body.cost, body.size, body.key, body.element, body.path)
+                cost = _fixed(LIST_COST) + value.cost + body.cost
+                if isinstance(node.body, ast.Ident) and node.body.slot == node.slot:
+                    return _Facts(cost, path=body.path)  # outside of it nothing is known of the variable any more
+                return _Facts(cost, body.size, body.key, body.element, body.path)
             case ast.OptionalMap():
                 return self._optional_map(node)
             case ast.SortBy():
-                target = self.visit(node.target)
-                self._locals[node.slot] = target
-                keys = self.visit(node.keys)
-                return _Facts(_fixed(LIST_COST + 2) + target.cost + keys.cost, target.size, element=target.element)
+                return self._sort(node)
             case _:
                 return _Facts(UNKNOWN)
 
@@ -148,7 +151,8 @@ class _Estimator:
         if node.function == ast.CONDITIONAL:
             condition, yes, no = facts
             either = self._size_or_unknown(node.arguments[1], yes) | self._size_or_unknown(node.arguments[2], no)
-            return _Facts(condition.cost + (yes.cost | no.cost), either)
+            elements = yes.element | no.element if yes.element is not None and no.element is not None else None
+            return _Facts(condition.cost + (yes.cost | no.cost), either, element=elements)
         cost = _ZERO
         for fact in facts:
             cost = cost + fact.cost
@@ -162,6 +166,8 @@ class _Estimator:
         if node.function == ast.INDEX:
             part = "@items" if node.arguments[0].type.name == "list" else "@values"
             return _Facts(cost + call, facts[0].element, path=self._part(facts[0].path, part).path)
+        if node.function == "_+_" and facts[0].element is not None and facts[1].element is not None:
+            return _Facts(cost + call, size, element=facts[0].element | facts[1].element)
         return _Facts(cost + call, size)
 
     def _argument(self, node: ast.Node, facts: _Facts) -> Argument:
@@ -185,7 +191,8 @@ class _Estimator:
         source = self.visit(node.range)
         count = self._size_or_unknown(node.range, source)
         self._enter(node, source)
-        body = self.visit(node.body).cost
+        made = self.visit(node.body)
+        body = made.cost
         if node.kind in ("all", "exists"):
             step = _fixed(2 if node.kind == "all" else 3) + Range(1, min(1 + body.high, UNBOUNDED))
         elif node.kind == "exists_one":
@@ -195,8 +202,10 @@ class _Estimator:
         if node.condition is not None:
             step = self.visit(node.condition).cost + (step | ONE)
         cost = source.cost + _fixed(_AROUND[node.kind]) + count * step
-        builds = node.kind in ("list", "map", "map_entries")
-        return _Facts(cost, count if builds else ONE)
+        if node.kind not in ("list", "map", "map_entries"):
+            return _Facts(cost, ONE)
+        element = Range(0, self._size_or_unknown(node.body, made).high) if node.kind == "list" else None
+        return _Facts(cost, count, element=element)
 
     def _enter(self, node: ast.Loop, source: _Facts) -> None:
         """Say what is known of the loop's variables."""
@@ -208,6 +217,16 @@ class _Estimator:
         else:
             self._locals[node.slots[0]] = _Facts(_ZERO, ONE) if lists else key
             self._locals[node.slots[1]] = element
+
+    def _sort(self, node: ast.SortBy) -> _Facts:
+        target = self.visit(node.target)
+        self._locals[node.slot] = target
+        keys = self.visit(node.keys)
+        size = self._size_or_unknown(node.keys, keys)
+        key = node.keys.body.type
+        texts = is_open(key) or key in (STRING, BYTES)
+        comparing = comparisons_estimate(size, texts=texts)
+        return _Facts(_fixed(LIST_COST + 1) + target.cost + keys.cost + comparing.cost, comparing.size)
 
     def _optional_map(self, node: ast.OptionalMap) -> _Facts:
         target = self.visit(node.target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from karpenter_linode.cel import ast
 from karpenter_linode.cel.access import emit_unread
@@ -29,6 +29,11 @@ _ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
 _HASHED: Final = frozenset({bool, float, int, str, UInt})
 _UNHASHABLE: Final = frozenset({SemVer, bytes})
 """Kinds whose look-up in a hash table makes Kubernetes give up on the whole expression."""
+
+
+def _is_plain(node: ast.Node) -> TypeGuard[ast.Constant]:
+    """Whether a node is a constant that costs nothing and cannot fail."""
+    return isinstance(node, ast.Constant) and not node.failure and not node.lazy
 
 
 def emit_logic(node: ast.Logic, emit: Emit) -> Code:
@@ -99,7 +104,7 @@ def emit_equality(node: ast.Call, emit: Emit) -> Code:
     left, right = map(emit, node.arguments)
     test, cost = (equals, _equality_cost) if node.function == "_==_" else (differs, _shorter)
     constant = node.arguments[1]
-    if isinstance(constant, ast.Constant) and not constant.failure and type(constant.value) is str:
+    if _is_plain(constant) and type(constant.value) is str:
         return _equals_text(left, constant.value, test, cost)
 
     def compare_both(frame: Frame) -> bool:
@@ -148,7 +153,7 @@ def emit_order(node: ast.Call, emit: Emit) -> Code:
     # Kubernetes goes by sizes only where the types tell that these are texts
     sized = len(node.overloads) == 1 and node.overloads[0].params[0] in (STRING, BYTES)
     constant = node.arguments[1]
-    if isinstance(constant, ast.Constant) and not constant.failure and type(constant.value) is int:
+    if _is_plain(constant) and type(constant.value) is int:
         return _order_int(left, constant.value, test)
 
     def order(frame: Frame) -> bool:
@@ -177,13 +182,13 @@ def emit_in(node: ast.Call, emit: Emit) -> Code:
     value, container = map(emit, node.arguments)
     certain = len(node.overloads) == 1
     constant = node.arguments[1]
-    if certain and isinstance(constant, ast.Constant) and not constant.failure and not constant.lazy:
+    if certain and _is_plain(constant):
         many = constant.value
         if isinstance(many, list) and all(type(element) in _HASHED for element in many):
             return _in_constants(value, many)
     sized = certain and node.overloads[0].params[1].name == "list"
     key = node.arguments[0]
-    if not sized and isinstance(key, ast.Constant) and not key.failure and type(key.value) is str:
+    if not sized and _is_plain(key) and type(key.value) is str:
         return _has_key(key.value, container)
 
     def member(frame: Frame) -> bool:

@@ -57,6 +57,8 @@ def _largest(path: tuple[str, ...]) -> tuple[int, int] | None:
     match path:
         case ("device", "driver") | ("device", _, "@keys"):
             return 0, _MAX_DOMAIN
+        case ("device", "allowMultipleAllocations"):
+            return 1, 1
         case ("device", _) | ("device", _, _):
             return 0, _MAX_ENTRIES
         case ("device", _, _, "@keys"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.cel.cost import traversal
-from karpenter_linode.cel.declarations import Argument, Estimate, Library, Overload, Range, function
+from karpenter_linode.cel.declarations import Argument, Estimate, Library, Overload, Range, function, wrapped
 from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.libraries.numbers import conversion_error, format_double, parse_double, parse_int, parse_uint
 from karpenter_linode.cel.libraries.operators import checked_int, checked_timestamp, checked_uint
@@ -70,7 +70,7 @@ def _text_from_bytes(value: bytes) -> str:
 
 def _to_bytes_estimate(arguments: tuple[Argument, ...]) -> Estimate:
     size = arguments[0].size
-    return Estimate(size.tenths(), size * Range(1, 4))
+    return Estimate(size.tenths(), Range(size.low, wrapped(4 * size.high)))
 
 
 def _to_text_estimate(arguments: tuple[Argument, ...]) -> Estimate:

@@ -92,14 +92,19 @@ def _flatten_estimate(arguments: tuple[Argument, ...]) -> Estimate:
     return _building(arguments[0].size, depth)
 
 
+def comparisons_estimate(size: Range, *, texts: bool) -> Estimate:
+    """Comparing all elements of a list with each other, and making a list of them."""
+    pairs = size * size
+    cost = pairs + pairs + Range(_CALL, _CALL)
+    return Estimate(cost + pairs.tenths() if texts else cost, pairs)
+
+
 def _comparisons_estimate(arguments: tuple[Argument, ...]) -> Estimate:
-    size = arguments[0].size
-    return _building(size * size, 2)
+    return comparisons_estimate(arguments[0].size, texts=False)
 
 
 def _text_comparisons_estimate(arguments: tuple[Argument, ...]) -> Estimate:
-    size = arguments[0].size * arguments[0].size
-    return Estimate(size + size + size.tenths() + Range(_CALL, _CALL), size)
+    return comparisons_estimate(arguments[0].size, texts=True)
 
 
 def _range_estimate(arguments: tuple[Argument, ...]) -> Estimate:

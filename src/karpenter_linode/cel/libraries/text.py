@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.cel.cost import bulk, size_of, tenths, traversal, traversal_twice, walk
-from karpenter_linode.cel.declarations import UNBOUNDED, Argument, Estimate, Library, Overload, Range, function, method
+from karpenter_linode.cel.declarations import (
+    UNBOUNDED,
+    Argument,
+    Estimate,
+    Library,
+    Overload,
+    Range,
+    function,
+    method,
+    wrapped,
+)
 from karpenter_linode.cel.errors import EvaluationError
 from karpenter_linode.cel.types import BOOL, INT, STRING, list_of
 
@@ -45,20 +55,20 @@ def _char_at(text: str, index: int) -> str:
 
 
 def _index_of(text: str, part: str, start: int = 0) -> int:
-    if not part:
-        return start
     if start < 0:
         raise _out_of_range(start)
+    if not part:
+        return min(start, len(text))
     return text.find(part, start) if start < len(text) else -1
 
 
 def _last_index_of(text: str, part: str, start: int | None = None) -> int:
     if start is None:
         return text.rfind(part)
-    if not part:
-        return start
     if start < 0:
         raise _out_of_range(start)
+    if not part:
+        return min(start, len(text))
     return text.rfind(part, 0, start + len(part)) if start < len(text) else -1
 
 
@@ -137,7 +147,7 @@ def _same_size(arguments: tuple[Argument, ...]) -> Estimate:
 
 def _quote_estimate(arguments: tuple[Argument, ...]) -> Estimate:
     size = arguments[0].size
-    return Estimate(size.tenths(), size * Range(1, 2) + Range(2, 2))
+    return Estimate(size.tenths(), Range(size.low + 2, wrapped(2 * size.high + 2)))
 
 
 def _split_estimate(arguments: tuple[Argument, ...]) -> Estimate:
