@@ -132,6 +132,7 @@ def _without_counts(text: str) -> str:
         return text
     reasons = re.sub(r"preemption: 0/\d+ nodes are available: ", "", reasons)
     kept = {re.sub(r"^\d+ ", "", part) for part in re.split(r"(?:\.|,) ", reasons.rstrip("."))}
+    kept.discard("still not schedulable")  # what 1.34 adds where claims cannot be allocated
     return f"{start}0/N{found}{'; '.join(sorted(kept))}"
 
 
