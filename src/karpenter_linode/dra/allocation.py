@@ -81,11 +81,6 @@ class ClaimAllocation(Struct, frozen=True, gc=False):
             total = total.merge(requirements)
         return total
 
-    @property
-    def uses_templates(self) -> bool:
-        """Whether some instance type serves the claim with a predicted device."""
-        return any(grant.id.template for grants in self.devices.values() for grant in grants)
-
 
 class Allocation(Struct, frozen=True, gc=False):
     """A way to give a pod's claims devices on a target. Nothing is reserved before ``Allocator.commit``.

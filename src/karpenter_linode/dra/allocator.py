@@ -153,20 +153,6 @@ class Allocator:
             self._known.forget_refusals_of(target_id)
             self._releases[target_id] = self._releases.get(target_id, 0) + 1
 
-    def template_drivers(self, target_id: str) -> tuple[str, ...]:
-        """Drivers whose predicted devices a target was given, for ``karpenter.sh/requested-dra-drivers``.
-
-        Drivers of published devices are left out: they may never publish anything on the new node (spec 9.2).
-        """
-        drivers = {
-            grant.id.driver
-            for claim in map(self._claims.__getitem__, self._on_target.get(target_id, ()))
-            for grants in claim.devices.values()
-            for grant in grants
-            if grant.id.template
-        }
-        return tuple(sorted(drivers))
-
     def placements(self) -> tuple[ClaimAllocation, ...]:
         """What this round gave to claims, in the order of the commits."""
         return tuple(self._claims.values())

@@ -18,7 +18,6 @@ from karpenter_linode.controllers.nodeclaim_upkeep import (
     NodeClaimPodEvents,
 )
 from karpenter_linode.controllers.provisioner import Provisioner
-from karpenter_linode.controllers.runtime import Runtime
 from karpenter_linode.controllers.settings import Settings
 from karpenter_linode.controllers.timing import Backoff
 from karpenter_linode.controllers.triggers import NodeTrigger, PodTrigger
@@ -26,8 +25,9 @@ from karpenter_linode.lifecycle.step import LifecycleSettings
 
 if TYPE_CHECKING:
     from karpenter_linode.controllers.reconciler import Controller
+    from karpenter_linode.controllers.runtime import Runtime
     from karpenter_linode.operator.options import Options
-    from karpenter_linode.ports import Clock, CloudProvider, EventSink, KubeApi, Logger, Metrics, Random
+    from karpenter_linode.ports import Clock, Logger, Random
 
 _RESTART: Final = Backoff(1.0, 60.0)
 
@@ -47,31 +47,6 @@ def settings_from(options: Options) -> Settings:
         launch_workers=options.launch_workers,
         drain_workers=options.drain_workers,
     )
-
-
-def build_controllers(
-    kube: KubeApi,
-    cloud: CloudProvider,
-    clock: Clock,
-    random: Random,
-    events: EventSink,
-    metrics: Metrics,
-    logger: Logger,
-    options: Options,
-) -> list[Controller]:
-    """Every controller of the process, ready to run, sharing one mirrored state.
-
-    Args:
-        kube: the Kubernetes API.
-        cloud: the cloud.
-        clock: time.
-        random: jitter and command ids.
-        events: Kubernetes events.
-        metrics: metrics.
-        logger: log lines.
-        options: options of the process.
-    """
-    return controllers_of(Runtime(kube, cloud, clock, random, events, metrics, logger, settings_from(options)))
 
 
 def controllers_of(runtime: Runtime) -> list[Controller]:

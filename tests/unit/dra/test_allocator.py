@@ -251,16 +251,6 @@ class TestState:
         with pytest.raises(AssertionError, match="attempted to commit claim which was already allocated"):
             allocator.commit(found)
 
-    def test_template_drivers_are_those_of_predicted_devices(self, b: Any) -> None:
-        shared = b.slice_of([b.device("net-0")], driver="net.example.com", pool="f", allNodes=True)
-        net = b.device_class("net", "device.driver == 'net.example.com'")
-        gpu = b.device_class("gpu", "device.driver == 'gpu.nvidia.com'")
-        allocator = b.allocator(shared, classes=(net, gpu))
-        item = b.claim("c", b.exactly("gpu"), b.exactly("net", device_class="net"))
-        allocator.commit(allocator.allocate(b.new_node(b.gpu_plan()), [item]))
-        assert allocator.template_drivers("new-1") == ("gpu.nvidia.com",)
-        assert allocator.template_drivers("other") == ()
-
 
 class TestTopology:
     def test_zones_accumulate_and_narrow(self, b: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karpenter_linode.model import codec
-from karpenter_linode.model.resource import ResourceClaim
+from karpenter_linode.model.resource import DeviceClass, ResourceClaim, ResourceSlice
 from karpenter_linode.scheduling import solve
 from karpenter_linode.scheduling.pods import DRA_IGNORED
 
@@ -48,6 +48,38 @@ def test_a_claim_narrows_the_plans_to_those_with_devices(make: Any) -> None:
     (placement,) = solution.claims
     assert (placement.claim, placement.target) == ("default/c", "gpu-1")
     assert {choice.instance_type for choice in placement.devices} == {"bare", "a1", "a2"}
+
+
+def test_drivers_of_published_devices_are_not_waited_for(make: Any) -> None:
+    wire = codec.convert(
+        {
+            "metadata": {"name": "wire", "uid": "wire"},
+            "spec": {
+                "driver": "net.example.com",
+                "pool": {"name": "wire", "generation": 1, "resourceSliceCount": 1},
+                "allNodes": True,
+                "devices": [{"name": "net-0"}],
+            },
+        },
+        ResourceSlice,
+    )
+    wires = codec.convert(
+        {
+            "metadata": {"name": "wire"},
+            "spec": {"selectors": [{"cel": {"expression": "device.driver == 'net.example.com'"}}]},
+        },
+        DeviceClass,
+    )
+    wanted = codec.to_plain(make.claim("c"))
+    wanted["spec"]["devices"]["requests"].append({"name": "net", "exactly": {"deviceClassName": "wire", "count": 1}})
+    both = codec.convert(wanted, ResourceClaim)
+    pod = make.claim_pod("c", tolerations=TOLERATIONS)
+    classes = [make.gpu_class(), wires]
+    solution = solved(make, [pod], gpu_pool(make), [both], device_classes=classes, resource_slices=[wire])
+    (claim,) = solution.new_node_claims
+    (placement,) = solution.claims
+    assert {choice.request for choice in placement.devices} == {"gpu", "net"}
+    assert claim.node_claim.metadata.annotations["karpenter.sh/requested-dra-drivers"] == "gpu.nvidia.com"
 
 
 def test_more_devices_than_a_plan_predicts(make: Any) -> None:

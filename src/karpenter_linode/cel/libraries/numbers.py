@@ -81,9 +81,3 @@ def _shortest(value: float) -> tuple[str, int]:
     stripped = digits.lstrip("0")
     point -= len(digits) - len(stripped)
     return (stripped.rstrip("0") or "0", point) if stripped else ("0", 1)
-
-
-def format_plain(value: float) -> str:
-    """The shortest text without an exponent, as Go's ``%f`` of shortest precision."""
-    sign = "-" if repr(value)[0] == "-" else ""
-    return sign + plain(*_shortest(abs(value)))

@@ -11,7 +11,7 @@ Plain = dict[str, Any]
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 AUTHENTICATION: Final = "authentication.k8s.io/v1"
 AUTHORIZATION: Final = "authorization.k8s.io/v1"
-# Requests that are answered and forgotten: group/version -> (plural, kind, whether namespaced).
+# Requests that are answered and forgotten: group/version -> (plural, kind).
 REVIEWS: Final = {
     AUTHENTICATION: (("selfsubjectreviews", "SelfSubjectReview"),),
     AUTHORIZATION: (
