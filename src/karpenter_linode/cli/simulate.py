@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
 from karpenter_linode.cli import options
@@ -25,7 +26,7 @@ from karpenter_linode.model.karpenter import LinodeNodeClass, NodeClaim, NodePoo
 from karpenter_linode.model.kinds import to_manifest
 from karpenter_linode.model.meta import ObjectMeta
 from karpenter_linode.model.resource import ResourceSlice
-from karpenter_linode.operator.embedded import run_embedded
+from karpenter_linode.operator.embedded import EmbeddedWorld, run_embedded
 from karpenter_linode.operator.options import Options
 from karpenter_linode.sim.cluster import SimSettings
 from karpenter_linode.sim.kubelet import RUNTIME_ANNOTATION
@@ -124,46 +125,92 @@ def command(  # noqa: PLR0913 - one parameter for each option
     Exit codes: 0 every pod got a node or the world was served, 1 some pod got none, 2 bad input.
     """  # noqa: D301 - \b is click's mark for "do not rewrap"
     _check_usage(paths, serve=serve, given=[speed, port, kubeconfig_file])
-    controllers = Options(
-        ignore_dra_requests=ignore_dra_requests, default_spread=options.default_spread(scheduler_config)
-    )
-    spread = bool(controllers.default_spread)
+    spread = options.default_spread(scheduler_config)
+    controllers = Options(ignore_dra_requests=ignore_dra_requests, default_spread=spread)
     if serve:
         paths = tuple(path for path in paths if not is_empty_directory(path))
+    start = _read(paths, scenario_file, controllers, pod_runtime, strict=strict)
+    if not serve:
+        return _run(start, controllers, seed, duration or start.scenario.limit, output, story=not quiet)
+    from karpenter_linode.cli import serve as serving  # noqa: PLC0415 - a server is much to import
+
+    return serving.Serving(
+        start.objects,
+        seed=seed,
+        options=controllers,
+        scenario=start.play,
+        settings=replace(start.settings, keep=serving.KEEP, event_ttl=serving.EVENT_TTL),
+        speed=speed or serving.DEFAULT_SPEED,
+        port=port or 0,
+        kubeconfig_file=kubeconfig_file,
+        limit=duration,
+        output=output,
+        story=not quiet,
+    ).run(start.notes, start.warnings)
+
+
+class _Start(Struct, frozen=True):
+    """What a world begins with.
+
+    Args:
+        objects: what is applied at its start.
+        scenario: what else happens.
+        settings: how long things take.
+        notes: what was taken for granted about the input.
+        warnings: what looks wrong in the input.
+    """
+
+    objects: list[dict[str, Any]]
+    scenario: Scenario
+    settings: SimSettings
+    notes: list[str]
+    warnings: list[str]
+
+    async def play(self, world: EmbeddedWorld) -> None:
+        """Let happen what the scenario says."""
+        await play(world.cluster, self.scenario)
+
+
+def _read(
+    paths: tuple[str, ...],
+    scenario_file: str | None,
+    controllers: Options,
+    pod_runtime: timedelta | None,
+    *,
+    strict: bool,
+) -> _Start:
+    """What the input makes of a world. Raises InputError."""
+    spread = bool(controllers.default_spread)
     market = options.market(None, None)
     manifests = read_input(paths, market, strict=strict, spread=spread) if paths else Manifests()
     notes: list[str] = []
     objects = _objects(manifests, notes)
-    scenario = read_scenario(scenario_file, spread=spread) if scenario_file else Scenario()
-    if not ignore_dra_requests and any(isinstance(obj, Pod) and has_dra_requirements(obj) for obj in objects):
+    if not controllers.ignore_dra_requests and any(
+        isinstance(obj, Pod) and has_dra_requirements(obj) for obj in objects
+    ):
         notes.insert(0, DRA_ON)
-    warnings = [str(warning) for warning in manifests.warnings]
-    settings = SimSettings(scenario.delays, scenario.linode_delays, scenario.driver, pod_runtime or scenario.runtime)
-    world: dict[str, Any] = {
-        "seed": seed,
-        "options": controllers,
-        "scenario": lambda world: play(world.cluster, scenario),
-    }
-    plain = [to_manifest(obj) for obj in objects]
-    if serve:
-        from karpenter_linode.cli import serve as serving  # noqa: PLC0415 - a server is much to import
+    scenario = read_scenario(scenario_file, spread=spread) if scenario_file else Scenario()
+    return _Start(
+        [to_manifest(obj) for obj in objects],
+        scenario,
+        SimSettings(scenario.delays, scenario.linode_delays, scenario.driver, pod_runtime or scenario.runtime),
+        notes,
+        [str(warning) for warning in manifests.warnings],
+    )
 
-        return serving.Serving(
-            plain,
-            **world,
-            settings=replace(settings, keep=serving.KEEP, event_ttl=serving.EVENT_TTL),
-            speed=speed or serving.DEFAULT_SPEED,
-            port=port or 0,
-            kubeconfig_file=kubeconfig_file,
-            limit=duration,
-            output=output,
-            story=not quiet,
-        ).run(notes, warnings)
+
+def _run(start: _Start, controllers: Options, seed: int, limit: timedelta, output: str, *, story: bool) -> int:
+    """Live a world through in virtual time and print what it came to; returns the exit code."""
     with progress("simulating"):
         outcome = run_embedded(
-            plain, **world, settings=settings, limit_seconds=(duration or scenario.limit).total_seconds()
+            start.objects,
+            seed=seed,
+            options=controllers,
+            scenario=start.play,
+            settings=start.settings,
+            limit_seconds=limit.total_seconds(),
         )
-    show_outcome(outcome, output, story=not quiet, assumptions=notes, warnings=warnings)
+    show_outcome(outcome, output, story=story, assumptions=start.notes, warnings=start.warnings)
     return EXIT_PLACED if succeeded(outcome) else EXIT_UNPLACED
 
 
