@@ -45,7 +45,7 @@ def command(*, host: str, port: int, seed: int, token: str, rate_limits: bool) -
       export LINODE_CLI_TOKEN=any LINODE_CLI_API_HOST=127.0.0.1:8480 LINODE_CLI_API_SCHEME=http
       linode-cli linodes types --class gpu --json
 
-    LKE cluster 561146 (simulated, us-ord) is there from the start, without node pools.
+    LKE cluster 561146 (embedded, us-ord) is there from the start, without node pools.
     """  # noqa: D301 - \b is click's mark for "do not rewrap"
     try:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from karpenter_linode.cli.errors import InputError
 from karpenter_linode.cli.manifests import load
 from karpenter_linode.cli.plan_names import plan_warnings
-from karpenter_linode.cli.references import reference_errors
+from karpenter_linode.cli.references import reference_errors, reference_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +29,7 @@ def read_input(paths: Iterable[str], market: Market, *, strict: bool, spread: bo
         InputError: something is wrong; holds all findings.
     """
     manifests = load(paths, spread=spread)
-    manifests.warnings += plan_warnings(manifests, market)
+    manifests.warnings += [*reference_warnings(manifests), *plan_warnings(manifests, market)]
     errors = reference_errors(manifests)
     if errors:
         raise InputError(errors, manifests.warnings)

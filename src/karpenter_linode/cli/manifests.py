@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import count
 from os.path import realpath
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from karpenter_linode.cli.yaml_reader import Document, Path
 
 PRIORITY_CLASS: Final = ("scheduling.k8s.io/v1", "PriorityClass")
+_MISSPELT: Final = 0.85  # a capital or a letter; ResourceClass, which there once was, is no misspelt ResourceClaim
 _FOR_SPREAD: Final = frozenset((kind.API_VERSION, kind.KIND) for kind in SPREAD_KINDS)
 
 K = TypeVar("K", bound=KubeObject)
@@ -254,6 +256,10 @@ class _Reader:
             if kind == known.KIND and known.API_VERSION.rpartition("/")[0] == group:
                 message = f"apiVersion {api_version} is not read, the {kind} is ignored: write {known.API_VERSION}"
                 self.result.warnings.append(Finding(source.place(("apiVersion",)), message, _raw_subject(plain)))
+        meant = _kind_meant(api_version, kind)
+        if meant:
+            message = f"there is no kind {kind!r} in {api_version}, the object is ignored; is {meant!r} meant?"
+            self.result.warnings.append(Finding(source.place(("kind",)), message, _raw_subject(plain)))
 
 
 def _bad_name(obj: KubeObject, source: Source, part: str, text: str) -> Finding:
@@ -263,6 +269,14 @@ def _bad_name(obj: KubeObject, source: Source, part: str, text: str) -> Finding:
     expected = "lower-case letters, digits, '-' and '.', starting and ending with a letter or digit"
     message = f"found {text[:80]!r}, expected {expected}"
     return Finding(source.place(path), message, obj.KIND, field_text(path))
+
+
+def _kind_meant(api_version: str, kind: str) -> str:
+    """The kind that an unknown one is a misspelling of, such as ``Nodepool`` or ``Pods``, or ""."""
+    identities = {*((known.API_VERSION, known.KIND) for known in kinds.KINDS), *WORKLOADS}
+    names = {name.lower(): name for version, name in sorted(identities) if version == api_version}
+    near = get_close_matches(kind.lower(), list(names), n=1, cutoff=_MISSPELT)
+    return names[near[0]] if near and names[near[0]] != kind else ""
 
 
 def _is_name(found: Any) -> bool:

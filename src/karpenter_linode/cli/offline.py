@@ -86,6 +86,8 @@ def pose(manifests: Manifests, market: Market, options: SchedulingOptions) -> Of
     classes = {item.name: item for item in view.all(LinodeNodeClass)}
     plans = {pool.name: _plans(pool, classes, market, options, notes) for pool in view.all(NodePool)}
     problem = build_problem(view, pending, plans, options, now)
+    if problem.pods and not plans:
+        notes.append("the input holds no NodePool: no node can be built")
     notes += _unseen(view)
     return Offline(problem, pending.ignored, list(dict.fromkeys(notes)))
 

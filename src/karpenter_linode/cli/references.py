@@ -6,11 +6,12 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from karpenter_linode.cli.field_errors import field_text, path_of
+from karpenter_linode.cluster.view import is_supported
 from karpenter_linode.dra.validate import selector_problem, validate_claim_spec
 from karpenter_linode.explain.text import names
 from karpenter_linode.lifecycle.node_pool_validation import template_errors
 from karpenter_linode.model.core import Pod
-from karpenter_linode.model.karpenter import NodePool
+from karpenter_linode.model.karpenter import LinodeNodeClass, NodePool
 from karpenter_linode.model.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from karpenter_linode.scheduling.pods import is_terminal
 
@@ -131,6 +132,26 @@ def _node_pool(pool: NodePool, loaded: Loaded) -> Iterator[Finding]:
     """What keeps a NodePool from ever being ready."""
     for message in template_errors(pool.spec.template):
         yield loaded.finding(("spec", "template"), message)
+
+
+def reference_warnings(manifests: Manifests) -> list[Finding]:
+    """LinodeNodeClasses that a NodePool names and the input lacks, though it holds others: likely a slip.
+
+    Without any at all they were left out, and empty ones are assumed. On a cluster the NodePool would not be ready.
+
+    Args:
+        manifests: the objects.
+    """
+    known = sorted({node_class.name for node_class, _ in manifests.of(LinodeNodeClass)})
+    path: Path = ("spec", "template", "spec", "nodeClassRef", "name")
+    refs = [(pool.spec.template.spec.node_class_ref, loaded) for pool, loaded in manifests.of(NodePool)]
+    return [
+        loaded.finding(
+            path, f"found {ref.name!r}, but there is no LinodeNodeClass of that name{offer(ref.name, known)}"
+        )
+        for ref, loaded in refs
+        if known and is_supported(ref) and ref.name not in known
+    ]
 
 
 def offer(name: str, known: list[str]) -> str:

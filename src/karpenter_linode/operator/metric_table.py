@@ -313,7 +313,7 @@ _CONDITIONS: Final[dict[str, MetricSpec]] = {
     for name, spec in _of_conditions(
         f"operator_{kind.KIND.lower()}_", tuple(map(label_name, keys)), f"{kind.KIND} objects"
     ).items()
-} | _of_conditions("operator_", ("group", "kind"), "all kinds but Node; the metrics of each kind tell more")
+} | _of_conditions("operator_", ("group", "kind"), "objects of every kind but Node")
 
 METRICS: Final[dict[str, MetricSpec]] = {
     **_PROCESS,

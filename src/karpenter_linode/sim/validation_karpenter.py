@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.model.labels import CAPACITY_TYPE, HOSTNAME, NODEPOOL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Plain = dict[str, Any]
 
@@ -32,7 +35,7 @@ def check_node_pool(spec: Plain) -> list[str]:
     problems += _requirement_list_problems(claim.get("requirements"), "spec.template.spec.requirements")
     for field in ("taints", "startupTaints"):
         problems += [
-            f'spec.template.spec.{field}[{index}].effect: Unsupported value: "{taint.get("effect", "")}"'
+            _unsupported(f"spec.template.spec.{field}[{index}].effect", taint.get("effect", ""), _EFFECTS)
             for index, taint in enumerate(claim.get(field) or [])
             if taint.get("effect") not in _EFFECTS
         ]
@@ -113,7 +116,7 @@ def _requirement_problems(requirement: Plain, path: str, whole: str) -> list[str
     minimum = requirement.get("minValues")
     problems = []
     if operator not in _OPERATORS:
-        problems.append(f'{path}.operator: Unsupported value: "{operator}"')
+        problems.append(_unsupported(f"{path}.operator", operator, _OPERATORS))
     if operator == "In" and not values:
         problems.append(f"{whole}: Invalid value: requirements with operator 'In' must have a value defined")
     if operator in _COMPARISONS and (len(values) != 1 or not str(values[0]).isdigit()):
@@ -131,11 +134,16 @@ def _requirement_problems(requirement: Plain, path: str, whole: str) -> list[str
     return problems
 
 
+def _unsupported(path: str, found: object, supported: Iterable[str]) -> str:
+    known = ", ".join(f'"{value}"' for value in sorted(supported))
+    return f'{path}: Unsupported value: "{found}": supported values: {known}'
+
+
 def _disruption_problems(disruption: Plain) -> list[str]:
     problems = _pattern(disruption, "consolidateAfter", _DURATION_OR_NEVER, "spec.disruption")
     policy, budgets = disruption.get("consolidationPolicy"), disruption.get("budgets") or []
     if policy not in _POLICIES:
-        problems.append(f'spec.disruption.consolidationPolicy: Unsupported value: "{policy}"')
+        problems.append(_unsupported("spec.disruption.consolidationPolicy", policy, _POLICIES))
     if len(budgets) > _MAX_BUDGETS:
         problems.append(f"spec.disruption.budgets: Too many: {len(budgets)}: must have at most {_MAX_BUDGETS} items")
     for index, budget in enumerate(budgets):

@@ -11,6 +11,8 @@ import sys
 import urllib.request
 from typing import TYPE_CHECKING, Any
 
+from karpenter_linode.sim.linode.world import DEFAULT_CLUSTER
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -30,6 +32,11 @@ def test_it_serves_types_and_ends_on_an_interrupt() -> None:
         running.send_signal(signal.SIGINT)
         assert running.wait(timeout=20) == 0
     assert "g2-gpu-rtx4000a1-s" in plans
+
+
+def test_the_help_names_the_cluster_that_is_there(command: Command) -> None:
+    cluster = DEFAULT_CLUSTER
+    assert f"LKE cluster {cluster.id} ({cluster.label}, {cluster.region})" in command("emulator", "--help").out
 
 
 def test_a_port_in_use_is_bad_input(command: Command) -> None:

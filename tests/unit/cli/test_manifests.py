@@ -238,6 +238,30 @@ def test_an_older_version_of_a_kind_that_matters_is_warned_about(read: Read) -> 
     ]
 
 
+@pytest.mark.parametrize(
+    ("api_version", "kind", "meant"),
+    [
+        ("karpenter.sh/v1", "Nodepool", "NodePool"),
+        ("v1", "Pods", "Pod"),
+        ("apps/v1", "Deploymnet", "Deployment"),
+        ("resource.k8s.io/v1", "ResourceClaimTemplates", "ResourceClaimTemplate"),
+    ],
+)
+def test_a_misspelt_kind_is_warned_about(read: Read, api_version: str, kind: str, meant: str) -> None:
+    found = read(f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\n")
+    assert [(finding.place.line, finding.message) for finding in found.warnings] == [
+        (2, f"there is no kind '{kind}' in {api_version}, the object is ignored; is '{meant}' meant?")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [("karpenter.sh/v1", "NodeOverlay"), ("v1", "PodTemplate"), ("v1", "Secret"), ("storage.k8s.io/v1", "CSIDriver")],
+)
+def test_another_kind_is_no_misspelling(read: Read, api_version: str, kind: str) -> None:
+    assert read(f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\n").warnings == []
+
+
 def test_a_generated_name_gets_a_number(read: Read) -> None:
     text = POD.replace("{name: web}", "{generateName: job-}")
     found = read(text + "---" + text)

@@ -113,6 +113,12 @@ def test_pools_are_taken_to_be_ready_and_that_is_said(posed: Pose) -> None:
     assert "NodePool gpu says Ready=False; it is taken to be ready here" in offline.notes
 
 
+def test_pods_without_any_node_pool_get_a_note(posed: Pose) -> None:
+    note = "the input holds no NodePool: no node can be built"
+    assert note in posed(POD % "alone").notes
+    assert note not in posed(POD % "alone", POOL).notes
+
+
 def test_a_missing_node_class_is_an_empty_one(posed: Pose) -> None:
     offline = posed(POOL)
     assert offline.problem.instance_types["gpu"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from karpenter_linode.cli.manifests import load
-from karpenter_linode.cli.references import reference_errors
+from karpenter_linode.cli.references import reference_errors, reference_warnings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,3 +150,40 @@ def test_a_claim_that_was_made_already_needs_the_claim_or_its_template(tmp_path:
 def test_claims_and_templates_of_finished_pods_may_be_gone(tmp_path: Path) -> None:
     assert findings(tmp_path, CLASS, pod("resourceClaimTemplateName: one-gpu", MADE % "Succeeded")) == []
     assert findings(tmp_path, CLASS, pod("resourceClaimName: gone", "status: {phase: Failed}")) == []
+
+
+NODE_POOL = """
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpu}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.linode, kind: LinodeNodeClass, name: default}
+      requirements: []
+"""
+NODE_CLASS = """
+apiVersion: karpenter.k8s.linode/v1alpha1
+kind: LinodeNodeClass
+metadata: {name: %s}
+spec: {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("texts", "messages"),
+    [
+        (
+            (NODE_POOL, NODE_CLASS % "defalt"),
+            ["found 'default', but there is no LinodeNodeClass of that name; is 'defalt' meant?"],
+        ),
+        ((NODE_POOL, NODE_CLASS % "default"), []),
+        ((NODE_POOL,), []),
+        ((NODE_POOL.replace("karpenter.k8s.linode", "karpenter.k8s.aws"), NODE_CLASS % "other"), []),
+    ],
+)
+def test_a_node_class_among_others_that_is_not_there(
+    tmp_path: Path, texts: tuple[str, ...], messages: list[str]
+) -> None:
+    (tmp_path / "in.yaml").write_text("---".join(texts))
+    assert [found.message for found in reference_warnings(load([str(tmp_path)]))] == messages

@@ -469,7 +469,7 @@ class TestValidation:
             ({"key": "a", "operator": "In", "values": []}, "operator 'In' must have a value defined"),
             ({"key": "a", "operator": "Gt", "values": ["x"]}, "single positive integer value"),
             ({"key": "a", "operator": "In", "values": ["x"], "minValues": 2}, "'minValues'"),
-            ({"key": "a", "operator": "Like", "values": ["x"]}, "Unsupported value"),
+            ({"key": "a", "operator": "Like", "values": ["x"]}, '"Like": supported values: "DoesNotExist"'),
         ],
     )
     def test_requirements(self, store: Store, requirement: dict[str, Any], message: str) -> None:

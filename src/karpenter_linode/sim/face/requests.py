@@ -13,7 +13,7 @@ from msgspec import Struct
 from karpenter_linode.model.codec import without_nulls
 from karpenter_linode.sim.face.errors import RequestError, bad_request, no_such_path
 from karpenter_linode.sim.face.protobuf import CONTENT_TYPE, parse_protobuf
-from karpenter_linode.sim.face.served import Resource, find_resource
+from karpenter_linode.sim.face.served import OF_CONTAINERS, Resource, find_resource
 
 if TYPE_CHECKING:
     from karpenter_linode.sim.resource_types import ResourceType
@@ -164,7 +164,7 @@ def parse_path(path: str) -> Target:
     if resource is None or len(rest) > _MOST_STEPS or "" in rest[1:]:
         raise no_such_path()
     name, subresource = (*rest[1:], "", "")[:2]
-    known = {item.name for item in resource.subresources} | ({"", "log"} if rest[0] == "pods" else {""})
+    known = {item.name for item in resource.subresources} | ({""} | OF_CONTAINERS if rest[0] == "pods" else {""})
     wrong_scope = bool(namespace) and not resource.type.namespaced
     homeless = resource.type.namespaced and not namespace and bool(name)
     if wrong_scope or homeless or subresource not in known:

@@ -11,7 +11,8 @@ from karpenter_linode.sim.face import reads
 from karpenter_linode.sim.face.admission import Warnings
 from karpenter_linode.sim.face.deletes import Deleter
 from karpenter_linode.sim.face.errors import RequestError, bad_request, success
-from karpenter_linode.sim.face.subresources import NO_LOGS, Subresources
+from karpenter_linode.sim.face.served import OF_CONTAINERS
+from karpenter_linode.sim.face.subresources import NO_LOGS, NO_SESSION, Subresources
 from karpenter_linode.sim.face.writes import Writer
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class ResourceApi:
 
     def _answer(self, request: ApiRequest) -> Response:
         target = request.target
-        if target.subresource in ("scale", "eviction", "binding", "log"):
+        if target.subresource in {"scale", "eviction", "binding"} | OF_CONTAINERS:
             return self._subresource(request)
         match request.method:
             case "GET" | "HEAD":
@@ -126,8 +127,11 @@ class ResourceApi:
             case "binding", "POST":
                 self._subresources.bind(request)
             case "log", "GET":
-                self._store.get(request.target.type, request.target.name, request.target.namespace)
+                self._store.get(target.type, target.name, target.namespace)
                 raise bad_request(NO_LOGS)
+            case "exec" | "attach" | "portforward", "GET" | "POST":
+                self._store.get(target.type, target.name, target.namespace)
+                raise bad_request(NO_SESSION)
             case _:
                 raise not_allowed(request.method)
         self._tell(request, _key(target))

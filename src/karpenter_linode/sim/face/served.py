@@ -7,7 +7,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpenter_linode.ports import NotFoundError
 from karpenter_linode.sim.face.schemas import custom_definition, custom_version
 from karpenter_linode.sim.resource_types import RESOURCE_TYPES, ResourceType
 
@@ -34,6 +33,8 @@ _SHORT_NAMES: Final = {
 }
 _SCALED: Final = frozenset({"deployments", "replicasets", "statefulsets", "replicationcontrollers"})
 _IN_ALL: Final = _SCALED | {"pods", "services", "daemonsets"}
+OF_CONTAINERS: Final = frozenset({"log", "exec", "attach", "portforward"})
+"""Subresources of pods that need containers."""
 
 
 class Subresource(Struct, frozen=True):
@@ -88,18 +89,6 @@ def _by_path() -> dict[tuple[str, str], Resource]:
 def find_resource(api_version: str, plural: str) -> Resource | None:
     """The resource at ``/apis/<api_version>/<plural>``, or None."""
     return _by_path().get((api_version, plural))
-
-
-def resource_of(kind: ResourceType) -> Resource:
-    """The resource of a type.
-
-    Raises:
-        NotFoundError: it is not served.
-    """
-    found = find_resource(kind.api_version, kind.plural)
-    if found is None:
-        raise NotFoundError(f"the server does not serve {kind.resource}")
-    return found
 
 
 def group_versions() -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class FaceServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 face.app(),
-                log_level="warning",
+                log_level="error",  # what clients ask in vain is told to them, not to the terminal of the story
                 access_log=False,
                 lifespan="off",
                 ws="none",

@@ -1,4 +1,4 @@
-"""Subresources with kinds of their own: scale, eviction, binding; and logs, of which there are none."""
+"""Subresources with kinds of their own: scale, eviction, binding; and what containers would have, such as logs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 
 SCALE_VERSION: Final = "autoscaling/v1"
-NO_LOGS: Final = "the containers of the embedded world run nothing, so there are no logs; its events tell what happens"
+_NOTHING_RUNS: Final = "the containers of the embedded world run nothing, so there"
+NO_LOGS: Final = f"{_NOTHING_RUNS} are no logs; its events tell what happens"
+NO_SESSION: Final = f"{_NOTHING_RUNS} is nothing to connect to"
 _MOST_REPLICAS: Final = 2**31
 
 

@@ -162,6 +162,18 @@ def test_there_are_no_logs_and_that_is_said(talk: Talk, pod: Make) -> None:
     talk(story)
 
 
+@pytest.mark.parametrize("way", ["exec", "attach", "portforward"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_nobody_connects_to_a_container_and_that_is_said(talk: Talk, pod: Make, method: str, way: str) -> None:
+    async def story(client: Any) -> None:
+        await client.create(PODS, pod("a"))
+        answer = await client.ask(method, f"{PODS}/a/{way}")
+        assert answer.status_code == 400
+        assert "nothing to connect to" in answer.json()["message"]
+
+    talk(story)
+
+
 @pytest.mark.parametrize(
     ("group", "plural", "kind"),
     [
