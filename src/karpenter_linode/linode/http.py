@@ -38,7 +38,7 @@ _REQUEST_TIMEOUT: Final = 408
 _TOO_MANY: Final = 429
 _SERVER: Final = 500
 _BAD: Final = 400
-_LONGEST_ANSWER: Final = 16 << 20
+LONGEST_ANSWER: Final = 16 << 20
 """Bytes, unpacked. The longest page of the longest list takes less than one of these 16 MiB."""
 
 
@@ -189,7 +189,7 @@ class LinodeHttp:
         try:
             async with asyncio.timeout(self._options.timeout_seconds):
                 response = await self._http.send(self._request(call), stream=True)
-                content = await _bounded(response)
+                content = await read_bounded(response)
             status, remaining = response.status_code, _integer(response.headers.get("X-RateLimit-Remaining"))
             scopes = response.headers.get("X-OAuth-Scopes")
         except TimeoutError as error:
@@ -206,7 +206,7 @@ class LinodeHttp:
         if status >= _BAD:
             raise _error(call.route, response, content or b"")
         if content is None:
-            raise LinodeTransportError(call.route, f"the answer is longer than {_LONGEST_ANSWER >> 20} MiB")
+            raise LinodeTransportError(call.route, f"the answer is longer than {LONGEST_ANSWER >> 20} MiB")
         return content
 
     def _request(self, call: ApiCall) -> httpx2.Request:
@@ -218,7 +218,7 @@ class LinodeHttp:
         return self._http.build_request(call.method, call.path, params=call.query, headers=headers, content=content)
 
 
-async def _bounded(response: httpx2.Response) -> bytes | None:
+async def read_bounded(response: httpx2.Response) -> bytes | None:
     """The body; None where it is too long, whatever it says of its own length."""
     parts: list[bytes] = []
     size = 0
@@ -227,7 +227,7 @@ async def _bounded(response: httpx2.Response) -> bytes | None:
             async for part in received:
                 parts.append(part)
                 size += len(part)
-                if size > _LONGEST_ANSWER:
+                if size > LONGEST_ANSWER:
                     return None
     finally:
         await response.aclose()

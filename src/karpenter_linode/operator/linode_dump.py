@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx2
 import msgspec
 
+from karpenter_linode.linode.http import LONGEST_ANSWER, read_bounded
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 _HIDDEN: Final = "[redacted]"
 _HIDDEN_HEADERS: Final = frozenset({"authorization", "cookie", "set-cookie", "proxy-authorization"})
 _HIDDEN_MEMBERS: Final = ("token", "password", "root_pass", "secret", "kubeconfig", "authorized_keys", "user_data")
+_OF_THE_WAY: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+"""Headers about the bytes on the way, which are not those that are handed on."""
 _SHOWN: Final = 4096
 _DEEPEST: Final = 20
 
@@ -31,14 +35,20 @@ class DumpingTransport(httpx2.AsyncBaseTransport):
         self._inner, self._logger = inner, logger
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request."""
+        """Send a request.
+
+        Raises:
+            httpx2.RequestError: what the network says, or an answer that is too long to read.
+        """
         await request.aread()
         shown = {"method": request.method, "url": str(request.url)}
         self._logger.info(
             "linode request", **shown, headers=_headers(request.headers), body=shown_body(request.content)
         )
         response = await self._inner.handle_async_request(request)
-        content = await response.aread()
+        content = await read_bounded(response)
+        if content is None:
+            raise httpx2.ReadError(f"the answer is longer than {LONGEST_ANSWER >> 20} MiB", request=request)
         self._logger.info(
             "linode response",
             **shown,
@@ -46,7 +56,8 @@ class DumpingTransport(httpx2.AsyncBaseTransport):
             headers=_headers(response.headers),
             body=shown_body(content),
         )
-        return response
+        headers = [(key, value) for key, value in response.headers.multi_items() if key not in _OF_THE_WAY]
+        return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
 
     async def aclose(self) -> None:
         """Close connections."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import io
 import json
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import pytest
 
 from karpenter_linode.kube.http import KubeHttp
 from karpenter_linode.linode.client import LinodeClient
+from karpenter_linode.linode.http import LONGEST_ANSWER
 from karpenter_linode.linode.tables import bundled_regions, bundled_types
 from karpenter_linode.model.linode import LKECluster
 from karpenter_linode.operator import linode_connection
@@ -19,7 +21,7 @@ from karpenter_linode.operator.checks import CheckError, check_api_server, check
 from karpenter_linode.operator.flags import read_settings
 from karpenter_linode.operator.gate import WriteGate
 from karpenter_linode.operator.linode_connection import connect_linode
-from karpenter_linode.operator.linode_dump import shown_body
+from karpenter_linode.operator.linode_dump import DumpingTransport, shown_body
 from karpenter_linode.operator.logging import JsonLogger
 from karpenter_linode.operator.metrics import PrometheusMetrics
 from karpenter_linode.operator.permissions import permissions
@@ -308,3 +310,26 @@ def connect(environment: dict[str, str], output: io.StringIO, granted: GrantedSc
         logger=logger,
         version="test",
     )
+
+
+def dumped(answer: httpx2.Response) -> tuple[httpx2.Response, str]:
+    output = io.StringIO()
+    transport = DumpingTransport(httpx2.MockTransport(lambda _: answer), JsonLogger([output]))
+
+    async def call() -> httpx2.Response:
+        return await transport.handle_async_request(httpx2.Request("GET", "https://api.linode.com/v4/regions"))
+
+    return asyncio.run(call()), output.getvalue()
+
+
+def test_an_answer_that_is_shown_is_handed_on_whole() -> None:
+    packed = gzip.compress(b'{"data": []}')
+    headers = {"content-encoding": "gzip", "content-length": str(len(packed)), "x-oauth-scopes": "*"}
+    answer, log = dumped(httpx2.Response(200, headers=headers, content=packed))
+    assert (answer.content, answer.headers["x-oauth-scopes"]) == (b'{"data": []}', "*")
+    assert json.loads(log.splitlines()[1])["body"] == '{"data":[]}'
+
+
+def test_showing_calls_reads_no_more_of_an_answer_than_is_allowed() -> None:
+    with pytest.raises(httpx2.ReadError, match="longer than 16 MiB"):
+        dumped(httpx2.Response(200, content=b" " * (LONGEST_ANSWER + 1)))
