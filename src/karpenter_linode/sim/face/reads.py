@@ -156,7 +156,8 @@ def _start(store: Store, request: ApiRequest) -> tuple[str, tuple[str, str] | No
     if not isinstance(parts, list) or len(parts) != _TOKEN_PARTS or not all(isinstance(part, str) for part in parts):
         raise bad_request("continue key is not valid: it is not one that this server gave")
     version, namespace, name = parts
-    if not version.isdecimal() or int(version) > int(store.resource_version):
+    latest = store.resource_version
+    if not version.isdecimal() or len(version) > len(latest) or int(version) > int(latest):
         raise bad_request("continue key is not valid: it names no version of this server")
     # What changed since the first page is told by a watch from its version; once that is impossible, so is the page.
     if int(version) < store.history(request.target.type).compacted:

@@ -135,7 +135,9 @@ def parse_body(body: bytes, content_type: str) -> Any:
     if not body:
         return None
     if content_type == CONTENT_TYPE:
-        return parse_protobuf(body)
+        value = parse_protobuf(body)
+        check_bounds(value)
+        return value
     if content_type in ("", "application/json", MERGE_PATCH, STRATEGIC_PATCH, JSON_PATCH):
         return parse_json(body)
     return parse_yaml(body, content_type)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from karpenter_linode.sim.face.errors import bad_request
@@ -44,9 +45,9 @@ def strategic_merge(schema: Schema, current: Any, patch: Any) -> Any:
 
 def _merge_member(schema: Schema, result: dict[str, Any], name: str, value: Any) -> None:
     if name.startswith(_DELETE):
-        field, gone = name.removeprefix(_DELETE), _list(value, name)
+        field, gone = name.removeprefix(_DELETE), {_identity(item) for item in _list(value, name)}
         if isinstance(result.get(field), list):
-            result[field] = [item for item in result[field] if item not in gone]
+            result[field] = [item for item in result[field] if _identity(item) not in gone]
         return
     child = field_schema(schema, name) or {}
     if value is None:
@@ -63,23 +64,39 @@ def _merged_list(schema: Schema, current: list[Any], patch: list[Any]) -> list[A
         return patch
     key = _merge_key(schema)
     if not key:
-        return [*current, *(item for item in patch if item not in current)]
+        there = {_identity(item) for item in current}
+        return [*current, *(item for item in patch if _identity(item) not in there)]
     if any(not isinstance(item, dict) for item in (*patch, *current)):
         raise bad_request(f"a list that merges by {key!r} must hold mappings")
     if any(item.get(_DIRECTIVE) == "replace" for item in patch):
         return [item for item in patch if item.get(_DIRECTIVE) != "replace"]
-    result = list(current)
-    for item in patch:
+    return _merged_by_key(item_schema(schema), key, current, patch)
+
+
+def _merged_by_key(items: Schema, key: str, current: list[Any], patch: list[Any]) -> list[Any]:
+    result = dict(enumerate(current))
+    places: dict[str, list[int]] = {}
+    for place, item in result.items():
+        places.setdefault(_identity(item.get(key)), []).append(place)
+    for place, item in enumerate(patch, len(current)):
         if key not in item:
             raise bad_request(f"map: {item} does not contain declared merge key: {key}")
-        place = next((index for index, old in enumerate(result) if old.get(key) == item[key]), None)
+        same = places.setdefault(_identity(item[key]), [])
         if item.get(_DIRECTIVE) == "delete":
-            result = [old for old in result if old.get(key) != item[key]]
-        elif place is None:
-            result.append(strategic_merge(item_schema(schema), {}, item))
+            for gone in same:
+                del result[gone]
+            same.clear()
+        elif same:
+            result[same[0]] = strategic_merge(items, result[same[0]], item)
         else:
-            result[place] = strategic_merge(item_schema(schema), result[place], item)
-    return result
+            same.append(place)
+            result[place] = strategic_merge(items, {}, item)
+    return list(result.values())
+
+
+def _identity(value: Any) -> str:
+    """Equal for equal values; lists may be long, so what is in them is looked up rather than looked for."""
+    return json.dumps(value, sort_keys=True)
 
 
 def _merge_key(schema: Schema) -> str:
@@ -89,11 +106,13 @@ def _merge_key(schema: Schema) -> str:
 def _ordered(items: list[Any], order: list[Any], key: str) -> list[Any]:
     """The items in the order that the client saw them; those that it did not see come last."""
 
-    def identity(item: Any) -> Any:
-        return item.get(key) if key and isinstance(item, dict) else item
+    def identity(item: Any) -> str:
+        return _identity(item.get(key) if key and isinstance(item, dict) else item)
 
-    wanted = [identity(item) for item in order]
-    return sorted(items, key=lambda item: wanted.index(identity(item)) if identity(item) in wanted else len(wanted))
+    ranks: dict[str, int] = {}
+    for rank, item in enumerate(order):
+        ranks.setdefault(identity(item), rank)
+    return sorted(items, key=lambda item: ranks.get(identity(item), len(order)))
 
 
 def _list(value: Any, name: str) -> list[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -222,6 +224,48 @@ def test_copies_of_copies_in_a_json_patch_are_refused_before_they_fill_the_memor
         doubling = [{"op": "copy", "from": "/data", "path": f"/data/{index}"} for index in range(40)]
         answer = await client.patch("/api/v1/namespaces/default/configmaps/c", doubling, "json")
         assert answer.status_code == 413
+
+    talk(story)
+
+
+def test_long_lists_in_a_strategic_merge_do_not_hold_up_the_world(talk: Callable[..., None]) -> None:
+    async def story(client: Any) -> None:
+        many = {name: [f"{name}.example/{index}" for index in range(40_000)] for name in "abc"}
+        await client.create(
+            "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "c", "finalizers": many["a"]}}
+        )
+        change = {"finalizers": many["b"], "$deleteFromPrimitiveList/finalizers": many["a"]}
+        patch = {"metadata": {**change, "$setElementOrder/finalizers": many["c"]}}
+        answer = await client.patch("/api/v1/namespaces/default/configmaps/c", patch, "strategic")
+        assert answer.status_code == 200
+        assert answer.json()["metadata"]["finalizers"] == many["b"]
+
+    talk(story)
+
+
+def test_continue_tokens_of_ones_own_making_are_refused(talk: Callable[..., None]) -> None:
+    async def story(client: Any) -> None:
+        for version in ("9" * 5000, "-1", "²", ""):
+            token = base64.urlsafe_b64encode(json.dumps([version, "", ""]).encode()).decode()
+            answer = await client.ask("GET", "/api/v1/pods", **{"continue": token})
+            assert answer.status_code == 400
+
+    talk(story)
+
+
+def test_depth_that_is_hidden_in_protobuf_is_refused(talk: Callable[..., None]) -> None:
+    def field(number: int, content: bytes) -> bytes:
+        head, size = bytes([number << 3 & 0x7F | 2 | (0x80 if number > 15 else 0)]), len(content)
+        high = bytes([number >> 4]) if number > 15 else b""
+        return head + high + bytes([size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14]) + content
+
+    async def story(client: Any) -> None:
+        deep = b'{"f:a":' * 900 + b"{}" + b"}" * 900
+        metadata = field(1, b"deep") + field(17, field(1, b"me") + field(7, field(1, deep)))
+        body = b"k8s\x00" + field(1, field(1, b"v1") + field(2, b"Pod")) + field(2, field(1, metadata))
+        kind = "application/vnd.kubernetes.protobuf"
+        answer = await client.ask("POST", "/api/v1/namespaces/default/pods", body, kind=kind)
+        assert (answer.status_code, "nested deeper" in answer.json()["message"]) == (400, True)
 
     talk(story)
 

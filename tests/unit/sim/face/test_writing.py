@@ -143,6 +143,26 @@ def test_strategic_merge_joins_lists_by_their_keys(talk: Talk, pod: Make) -> Non
     talk(story)
 
 
+def test_strategic_merge_deletes_and_orders_as_the_client_saw_it(talk: Talk, pod: Make) -> None:
+    async def story(client: Any) -> None:
+        three = [{"name": name, "image": "pause"} for name in ("a", "b", "c")]
+        manifest = pod("a", containers=three)
+        manifest["metadata"]["finalizers"] = ["x/1", "x/2"]
+        await client.create(PODS, manifest)
+        order = {"$setElementOrder/finalizers": ["x/3", "x/2"]}
+        change = {"$deleteFromPrimitiveList/finalizers": ["x/1"], "finalizers": ["x/2", "x/3"], **order}
+        answer = await client.patch(f"{PODS}/a", {"metadata": change}, "strategic")
+        assert answer.json()["metadata"]["finalizers"] == ["x/3", "x/2"]
+        conditions = [{"type": name, "status": "True"} for name in ("A", "B", "C")]
+        await client.patch(f"{PODS}/a/status", {"status": {"conditions": conditions}}, "strategic")
+        change = [{"type": "B", "$patch": "delete"}, {"type": "D", "status": "True"}, {"type": "A", "status": "False"}]
+        answer = await client.patch(f"{PODS}/a/status", {"status": {"conditions": change}}, "strategic")
+        found = [(item["type"], item["status"]) for item in answer.json()["status"]["conditions"]]
+        assert found == [("A", "False"), ("C", "True"), ("D", "True")]
+
+    talk(story)
+
+
 def test_custom_kinds_know_no_strategic_merge(talk: Talk, pool: Make) -> None:
     async def story(client: Any) -> None:
         await client.create(POOLS, pool("p"))
