@@ -78,6 +78,42 @@ def test_evaluations_are_charged(text: str, cost: int, device_environment: Any, 
     assert device_environment.compile(text).evaluate_counted(device_variables)[1] == cost
 
 
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        (f"{A}.none == 1 || true", 5),  # the comparison is charged although its operand failed
+        (f"{A}.none.substring(1, 2) == '' || true", 4),  # the call is not: what is behind the failure is left out
+        (f"{A}.none.matches('x') || true", 4),
+        (f"{A}.none.contains('x') || true", 5),
+        ("[1, 0, 2].map(x, 2 / x) == [] || true", 43),  # loops go on behind an error
+        ("[1, 0, 2].transformMap(i, x, 2 / x) == {} || true", 12),
+        ("[1, 0, 2].exists_one(x, 2 / x == 1) || true", 13),
+        ("cel.bind(x, 1 / 0, true)", 0),  # never read, never computed
+        ("optional.of(1).orValue(1 / 0) == 1", 2),
+        ("device.attributes[device.driver].ecc || true", 5),  # a key costs its steps, not its reading
+        ("(true ? device.driver : '') == ''", 1),  # and so does a branch
+        ("[[1], [2]].flatten() == [1, 2]", 14),
+        ("['b', 'a'].sort() == ['a', 'b']", 20),
+        ("dyn('b') < dyn('a' + 'aaaaaaaaaaaaaaaaaaaa')", 5),  # no sizes where the overload is unknown
+    ],
+)
+def test_what_fails_or_is_left_out_is_charged_as_in_kubernetes(
+    text: str, cost: int, device_environment: Any, device_variables: Any
+) -> None:
+    text = text.replace("dra.example.com", "gpu.acme.io")
+    assert device_environment.compile(text).evaluate_counted(device_variables)[1] == cost
+
+
+@pytest.mark.parametrize(
+    "text", ["device.attributes['gpu.acme.io'].sms.distinct() == [] || true", "[1].sortBy(x, x / 0) == [] || true"]
+)
+def test_what_kube_scheduler_gives_up_on_is_not_absorbed(
+    text: str, device_environment: Any, device_variables: Any
+) -> None:
+    with pytest.raises(EvaluationError, match="internal error"):
+        device_environment.compile(text).evaluate(device_variables)
+
+
 def test_folding_makes_nothing_cheaper(device_environment: Any, device_variables: Any) -> None:
     text = "device.capacity['gpu.acme.io'].memory.isGreaterThan(quantity({}))"
     costs = [

@@ -152,3 +152,24 @@ def test_arithmetic_and_access_are_checked(text: str, message: str, value: Any) 
 )
 def test_division_goes_towards_zero(text: str, expected: Any, value: Any) -> None:
     assert value(text) == expected
+
+
+@pytest.mark.parametrize("key", ["[1]", "{1: 2}", "b'a'", "null", "int", "duration('1s')", "dyn([dyn(1)])", "type(1)"])
+def test_a_constant_that_can_be_no_key_is_an_error_before_any_evaluation(key: str, value: Any) -> None:
+    with pytest.raises(CompileError, match="invalid qualifier type"):
+        value(f"dyn({{1: 2}})[{key}]")
+    with pytest.raises(EvaluationError):
+        value("dyn({1: 2})[k]", k=[1])
+
+
+def test_alternatives_of_optionals_are_computed_only_where_they_are_needed(value: Any) -> None:
+    assert value("optional.of(1).orValue(1 / 0)") == 1
+    assert value("optional.of(1).or(optional.of(1 / 0)).value()") == 1
+    with pytest.raises(EvaluationError, match="division by zero"):
+        value("optional.none().orValue(1 / 0)")
+    with pytest.raises(EvaluationError, match="no such overload"):
+        value("x.orValue(1)", x=1)
+
+
+def test_of_equal_keys_the_last_one_counts(value: Any) -> None:
+    assert value("{'a': 1, 'a': 2}.a") == 2
