@@ -68,11 +68,11 @@ def write(path: str, text: str) -> None:
         raise _unusable(path, error) from None
 
 
-def remove(path: str) -> None:
-    """Take a kubeconfig away again, if it is still ours."""
+def remove(path: str, text: str) -> None:
+    """Take a kubeconfig away again, if it is still the one that was written: another world may have its own there now."""
     file = Path(path)
     try:
-        if file.read_text(encoding="utf-8", errors="replace").startswith(MARK):
+        if file.read_text(encoding="utf-8", errors="replace") == text:
             file.unlink()
     except OSError:
         return

@@ -77,6 +77,7 @@ class Serving:
         self._objects, self._seed, self._options = objects, seed, options
         self._scenario, self._settings = scenario, settings
         self._speed, self._port, self._file = speed, port, kubeconfig_file
+        self._written = ""
         self._limit, self._output = limit, output
         self._story = story and output == "table"
 
@@ -108,8 +109,8 @@ class Serving:
             return EXIT_BAD_INPUT
         finally:
             listener.close()
-            if self._file is not None:
-                kubeconfig.remove(self._file)
+            if self._file is not None and self._written:
+                kubeconfig.remove(self._file, self._written)
         if self._story:
             click.echo()
         show_outcome(outcome, self._output, story=False, assumptions=assumptions, warnings=warnings)
@@ -166,6 +167,7 @@ class Serving:
             lines.append("  save the lines above as FILE  (or start with --kubeconfig FILE)")
         else:
             kubeconfig.write(self._file, text)
+            self._written = text
         file = "FILE" if self._file is None else shlex.quote(self._file)
         lines += [
             f"  export KUBECONFIG={file}",

@@ -97,11 +97,11 @@ def test_a_kubeconfig_is_its_owners_alone_and_replaces_no_file_of_others(tmp_pat
         kubeconfig.write(str(file), kubeconfig.kubeconfig(url))
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert yaml.safe_load(file.read_text())["clusters"][0]["cluster"]["server"].endswith("/new")
-    kubeconfig.remove(str(file))
+    kubeconfig.remove(str(file), kubeconfig.kubeconfig("http://127.0.0.1:1/old"))
+    assert file.exists(), "another world's"
+    kubeconfig.remove(str(file), kubeconfig.kubeconfig("http://127.0.0.1:1/new"))
     assert not file.exists()
     file.write_text("theirs")
-    kubeconfig.remove(str(file))
-    assert file.read_text() == "theirs"
     with pytest.raises(InputError, match="did not write"):
         kubeconfig.check_target(str(file))
     with pytest.raises(InputError, match="no such directory"):
