@@ -39,6 +39,10 @@ _LOGGED: Final = {
     "IGNORE_DRA_REQUESTS=false on the controller, to have ResourceClaims count"
 }
 _NO_PODS: Final = "the input holds no pod that waits for a node: nothing was checked"
+_FIRST_ROUND: Final = (
+    "limits count a planned node as the largest plan that it may become, and a launched one as the plan that it is: "
+    "the controller tries again then and may place more, as simulate shows"
+)
 _MANY_PODS: Final = 500
 
 
@@ -134,12 +138,19 @@ def _ref(pod: Pod) -> PodRef:
     return PodRef(pod.namespace, pod.name, pod.uid)
 
 
+def _waits_for_launches(solution: Solution) -> bool:
+    """Whether limits refuse a pod here that the controller may place once the plans of the planned nodes are known."""
+    undecided = any(len(planned.instance_types) > 1 for planned in solution.new_node_claims)
+    return undecided and any(reason.code == "limits" for item in solution.unplaced for reason in item.reason.walk())
+
+
 def _report(solution: Solution, posed: Offline, manifests: Manifests, output: str, *, explain: bool) -> None:
     logged = [_LOGGED[item.reason.code] for item in solution.unplaced if item.reason.code in _LOGGED]
     ignored = [f"{count} x {kind}" if count > 1 else kind for kind, count in sorted(manifests.ignored.items())]
     notes = [
         *([] if posed.problem.pods or posed.ignored else [_NO_PODS]),
         *dict.fromkeys(logged),
+        *([_FIRST_ROUND] if _waits_for_launches(solution) else []),
         *posed.notes,
         *([f"without a say here, ignored: {', '.join(ignored)}"] if ignored else []),
     ]

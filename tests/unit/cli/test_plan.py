@@ -237,6 +237,46 @@ def test_warnings_and_ignored_kinds_are_told(command: Command, tmp_path: Path) -
     assert "without a say here, ignored: v1 Service" in result.err
 
 
+MANY_SIZES = """
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.linode, kind: LinodeNodeClass, name: default}
+      requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [g6-dedicated-2%s]}]
+  limits: {cpu: 4}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      affinity:
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+          - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}
+      containers: [{name: c, image: x}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("more_plans", "replicas", "code", "noted"),
+    [(", g6-dedicated-4", 2, 1, True), ("", 2, 0, False), ("", 3, 1, False), (", g6-dedicated-4", 1, 0, False)],
+)
+def test_limits_that_may_leave_more_once_nodes_are_launched(
+    command: Command, tmp_path: Path, more_plans: str, replicas: int, *, code: int, noted: bool
+) -> None:
+    (tmp_path / "a.yaml").write_text(MANY_SIZES % (more_plans, replicas))
+    result = command("plan", str(tmp_path))
+    assert (result.code, "the controller tries again then and may place more" in result.err) == (code, noted)
+
+
 def test_no_pods_is_no_failure(command: Command) -> None:
     result = command("plan", "examples/one-gpu/nodepool.yaml")
     assert (result.code, result.out) == (0, "no pods to place\n")
