@@ -69,7 +69,7 @@ def write(path: str, text: str) -> None:
 
 
 def remove(path: str, text: str) -> None:
-    """Take a kubeconfig away again, if it is still the one that was written: another world may have its own there now."""
+    """Take a kubeconfig away again, unless another world has put its own there."""
     file = Path(path)
     try:
         if file.read_text(encoding="utf-8", errors="replace") == text:
