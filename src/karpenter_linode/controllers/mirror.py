@@ -49,9 +49,8 @@ class Mirror:
                 self._failures = 0
             except GoneError as error:
                 self._version = ""
-                if (
-                    self._expired
-                ):  # a server that forgets faster than it lists is not asked for everything again at once
+                # A server that forgets faster than it lists is not asked for everything again at once.
+                if self._expired:
                     await self._pause(error, self._expired)
                 self._expired += 1
             except KubeError as error:
