@@ -146,6 +146,11 @@ class LinodeHttp:
             },
         )
 
+    @property
+    def _server(self) -> str:
+        """Host and port, for errors: a mistake in LINODE_URL shows there."""
+        return self._http.base_url.netloc.decode()
+
     def __repr__(self) -> str:
         return f"LinodeHttp({str(self._http.base_url)!r})"
 
@@ -193,12 +198,12 @@ class LinodeHttp:
             status, remaining = response.status_code, _integer(response.headers.get("X-RateLimit-Remaining"))
             scopes = response.headers.get("X-OAuth-Scopes")
         except TimeoutError as error:
-            message = f"no answer within {self._options.timeout_seconds:g} s"
+            message = f"{self._server}: no answer within {self._options.timeout_seconds:g} s"
             raise LinodeTransportError(call.route, message) from error
         except httpx2.RequestError as error:
             # A connection that was never made carried nothing.
             unknown = not isinstance(error, httpx2.ConnectError)
-            cause = f"{type(error).__name__}: {error}"
+            cause = f"{self._server}: {type(error).__name__}: {error}"
             raise LinodeTransportError(call.route, cause, outcome_unknown=unknown) from error
         finally:
             seconds = (self._clock.now() - started).total_seconds()
