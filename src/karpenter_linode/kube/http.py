@@ -109,6 +109,11 @@ class KubeHttp:
         self._bucket = TokenBucket(qps, burst) if qps > 0 else None
         self._on_call = on_call
 
+    @property
+    def server(self) -> str:
+        """Host and port of the API server, for messages."""
+        return self._client.base_url.netloc.decode()
+
     async def close(self) -> None:
         """Close connections."""
         await self._client.aclose()

@@ -53,8 +53,8 @@ async def check_api_server(http: KubeHttp, clock: Clock, logger: Logger) -> None
             version = await server_version(http)
         except UnreachableError as error:
             if attempt == _ATTEMPTS:
-                raise CheckError(f"the API server cannot be reached: {error}") from None
-            logger.info("waiting for the API server", error=str(error))
+                raise CheckError(f"the API server {http.server} cannot be reached: {error}") from None
+            logger.info("waiting for the API server", server=http.server, error=str(error))
             await clock.sleep(_PAUSE)
         except KubeError as error:
             raise CheckError(f"the API server does not let us in: {error}") from None

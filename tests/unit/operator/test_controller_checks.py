@@ -96,7 +96,7 @@ def test_the_api_server_is_waited_for() -> None:
 def test_an_api_server_that_never_answers_is_given_up() -> None:
     cluster = Cluster()
     cluster.silent = 1000
-    with pytest.raises(CheckError, match="the API server cannot be reached: get /version: ConnectError: refused"):
+    with pytest.raises(CheckError, match="the API server api cannot be reached: get /version: ConnectError: refused"):
         run(cluster, lambda http, logger: check_api_server(http, NoWait(), logger))
 
 
