@@ -1,7 +1,7 @@
 """The shapes of all served kinds: Kubernetes' own from its OpenAPI documents, ours from their CRDs.
 
-``data/kubernetes.json`` is written by ``scripts/kube_schemas.py``; ``data/crds.json``, by ``scripts/carried_crds.py``,
-from the chart ``karpenter-crd``.
+``data/kubernetes.json`` is written by ``scripts/kube_schemas.py`` from files of Kubernetes (Apache License 2.0);
+``data/crds.json``, by ``scripts/carried_crds.py``, from the chart ``karpenter-crd``.
 """
 
 from __future__ import annotations
