@@ -248,7 +248,9 @@ class PlayedNodes:
             self._send("DELETE", path, {"gracePeriodSeconds": 0}, missing_ok=True)
         elif phase == "Pending":
             ready = {"type": "Ready", "status": "True"}
-            self._send("PATCH", f"{path}/status", {"status": {"phase": "Running", "conditions": [ready]}}, _STRATEGIC)
+            containers = [_running(container) for container in pod["spec"]["containers"]]
+            status = {"phase": "Running", "conditions": [ready], "containerStatuses": containers}
+            self._send("PATCH", f"{path}/status", {"status": status}, _STRATEGIC)
             self._running[meta["uid"]] = time.monotonic()
             self._tell(f"pod {meta['name']} runs on {pod['spec']['nodeName']}")
         elif phase == "Running" and self._is_done(pod):
@@ -293,6 +295,13 @@ class PlayedNodes:
 
 class _AgainError(Exception):
     pass
+
+
+def _running(container: Object) -> Object:
+    """What a kubelet tells of a container that has started."""
+    image, now = container["image"], datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    state = {"ready": True, "started": True, "restartCount": 0, "state": {"running": {"startedAt": now}}}
+    return {"name": container["name"], "image": image, "imageID": image, **state}
 
 
 def _device(plan: str, index: int) -> Object:
