@@ -11,7 +11,9 @@ from karpenter_linode.model.karpenter import NodePool
 from karpenter_linode.model.wording import few
 from karpenter_linode.scheduling.default_spread import SpreadSelectors
 from karpenter_linode.scheduling.pods import DRA_IGNORED, DRA_SKIPPED_LOG
+from karpenter_linode.scheduling.refusals import RESERVED, WITHOUT_POOLS
 from karpenter_linode.scheduling.solver import UNREACHED
+from karpenter_linode.scheduling.world import POOL_INVALID, POOL_NOT_READY, SHORT_OF_MIN_VALUES, WITHOUT_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,12 +36,9 @@ _CONTROLLER: Final = "provisioner"
 _FAILED_WINDOW: Final = 300
 _POOL_WINDOW: Final = 60
 _BY_MIN_VALUES: Final = " due to minValues incompatibility"
-# Codes of notes and reasons that the solver gives.
-_NO_POOLS: Final = "no-nodepools"
-_RESERVED: Final = "reserved"
-_OUT_OF_ORDER: Final = frozenset({"pool-not-ready", "pool-invalid"})
-_WITHOUT_PLANS: Final = frozenset({"min-values", "no-instance-types"})
-_WITHOUT_ERROR: Final = UNREACHED | {_RESERVED}
+_OUT_OF_ORDER: Final = frozenset({POOL_NOT_READY, POOL_INVALID})
+_SHORT_OF_PLANS: Final = frozenset({SHORT_OF_MIN_VALUES, WITHOUT_PLANS})
+_WITHOUT_ERROR: Final = UNREACHED | {RESERVED}
 _BY_ZONE: Final = "karpenter_scheduler_pending_pods_by_effective_zone_count"
 
 
@@ -157,7 +156,7 @@ class SolutionReport:
             name = note.subject.removeprefix("NodePool ")
             if note.code in _OUT_OF_ORDER:
                 self._log("error", note.message, NodePool=name)
-            elif note.code in _WITHOUT_PLANS:
+            elif note.code in _SHORT_OF_PLANS:
                 text, colon, error = note.message.partition(": ")
                 self._log("info", text, NodePool=name, **({"minValuesIncompatibleErr": error} if colon else {}))
                 self._without_plans(name, _BY_MIN_VALUES if colon else "")
@@ -175,7 +174,7 @@ class SolutionReport:
 
         A pod that waits for a reservation, or was not reached, has no error: it is tried again soon.
         """
-        deferred = [item.pod.key for item in solution.unplaced if item.reason.code == _RESERVED]
+        deferred = [item.pod.key for item in solution.unplaced if item.reason.code == RESERVED]
         if deferred:
             text = (
                 "deferring scheduling decision for provisionable pod(s) to future simulation due to limited reserved "
@@ -186,11 +185,11 @@ class SolutionReport:
         if unreached:
             duration = f"{took.total_seconds()}s"
             self._log("debug", "scheduling simulation timed out", duration=duration, unreached=unreached)
-        if any(item.reason.code == _NO_POOLS for item in solution.unplaced):
+        if any(item.reason.code == WITHOUT_POOLS for item in solution.unplaced):
             self._log("info", "no dynamic nodepools found")
         refused = tuple(item for item in solution.unplaced if item.reason.code not in _WITHOUT_ERROR)
         for unplaced in refused:
-            if unplaced.reason.code != _NO_POOLS:
+            if unplaced.reason.code != WITHOUT_POOLS:
                 self._unplaced(unplaced)
         return refused
 

@@ -25,6 +25,7 @@ from karpenter_linode.scheduling.reservations import NOT_RESERVABLE
 from karpenter_linode.scheduling.taints import refusal as taint_refusal
 from karpenter_linode.scheduling.taints import untolerated
 from karpenter_linode.scheduling.taken_places import TakenPlaces, topology_code
+from karpenter_linode.scheduling.world import SHORT_OF_MIN_VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 NO_TEMPLATES: Final = "nodepool requirements filtered out all available instance types"
 NO_POOLS: Final = "no dynamic nodepools found"
+WITHOUT_POOLS: Final = "no-nodepools"
 RESERVED: Final = "reserved"
 _NO_SUCH_DEVICES: Final = "no instance type satisfies both scheduling and dynamic resource requirements"
 _ALL_OUT: Final = "of the NodePool are out by this rule"
@@ -92,7 +94,7 @@ class Refusals:
         pool = self._pools.get(note.subject)
         if pool is not None:
             yield from self._plans_left_out(note.subject)
-            if note.code == "min-values":
+            if note.code == SHORT_OF_MIN_VALUES:
                 yield too_few(pool, self._world.plan_sets[pool.name])
 
     # New claims
@@ -116,7 +118,7 @@ class Refusals:
             )
             return (Reason(DRA_OWNS_GPUS, text, facts=(("resource", owned),)),)
         if not world.templates:
-            code, text = ("no-templates", NO_TEMPLATES) if world.pools else ("no-nodepools", NO_POOLS)
+            code, text = ("no-templates", NO_TEMPLATES) if world.pools else (WITHOUT_POOLS, NO_POOLS)
             return (Reason(code, text, children=self._skipped()),)
         return tuple(self._by_template(template, pod, shape) for template in world.templates)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.model import labels
 from karpenter_linode.model.meta import is_true
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     from karpenter_linode.scheduling.daemons import Daemon
     from karpenter_linode.scheduling.plans import PlanSet
     from karpenter_linode.scheduling.problem import Problem
+
+# Codes of notes about NodePools that take no part.
+POOL_NOT_READY: Final = "pool-not-ready"
+POOL_INVALID: Final = "pool-invalid"
+SHORT_OF_MIN_VALUES: Final = "min-values"
+WITHOUT_PLANS: Final = "no-instance-types"
 
 
 class World:
@@ -103,9 +109,9 @@ class World:
             elif pool.metadata.deletion_timestamp is not None:
                 self.note("deleting-pool", "the NodePool is being deleted", subject)
             elif pool.status.conditions and not is_true(pool.status.conditions, "Ready"):
-                self.note("pool-not-ready", "ignoring nodepool, not ready", subject)
+                self.note(POOL_NOT_READY, "ignoring nodepool, not ready", subject)
             elif (error := _unreadable(pool)) is not None:
-                self.note("pool-invalid", f"invalid value: {error} in requirements, restricted", subject)
+                self.note(POOL_INVALID, f"invalid value: {error} in requirements, restricted", subject)
             else:
                 usable.append(pool)
         return tuple(sorted(usable, key=lambda item: -(item.spec.weight or 0)))  # stable: ties by name descending
@@ -124,7 +130,7 @@ class World:
             missing = wanted.shortfalls(plans, mask) if wanted is not None else ()
             if missing and self.options.min_values_policy == "Strict":
                 self.note(
-                    "min-values",
+                    SHORT_OF_MIN_VALUES,
                     "skipping, nodepool requirements filtered out all instance types: " + min_values_refusal(missing),
                     f"NodePool {pool.name}",
                 )
@@ -132,7 +138,7 @@ class World:
                 text = "skipping, nodepool requirements filtered out all instance types"
                 if not len(plans):
                     text = "skipping, no resolved instance types found"
-                self.note("no-instance-types", text, f"NodePool {pool.name}")
+                self.note(WITHOUT_PLANS, text, f"NodePool {pool.name}")
             else:
                 templates.append(Template(pool, plans.subset(mask), daemons))
         return tuple(templates)

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 MULTIPLE_BUDGETS: Final = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 )
-VIOLATES: Final = "Cannot evict pod as it would violate the pod's disruption budget."
+_VIOLATES: Final = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+class BudgetError(TooManyRequestsError):
+    """A PodDisruptionBudget allows no disruption now."""
 
 
 def matching_budgets(store: Store, pod: Pod) -> list[PodDisruptionBudget]:
@@ -37,7 +41,7 @@ def evict(store: Store, name: str, namespace: str, *, uid: str, grace_period_sec
     Raises:
         NotFoundError: no such pod.
         ConflictError: it has another UID.
-        TooManyRequestsError: the budget allows no disruption now.
+        BudgetError: the budget allows no disruption now.
         KubeError: more than one budget matches (500).
     """
     pod = store.find(Pod, name, namespace)
@@ -60,7 +64,7 @@ def _charge(store: Store, budget: PodDisruptionBudget, pod: Pod) -> None:
         return
     allowed = budget.status.disruptions_allowed
     if allowed <= 0:
-        raise TooManyRequestsError(VIOLATES)
+        raise BudgetError(_VIOLATES)
     store.patch(
         type_of(PodDisruptionBudget),
         budget.name,

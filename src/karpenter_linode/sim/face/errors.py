@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from karpenter_linode.ports import AlreadyExistsError, KubeError
+from karpenter_linode.sim.eviction import BudgetError
 from karpenter_linode.sim.validation import RefusedError
 
 _REASONS: Final = {
@@ -62,8 +63,8 @@ def status_of(error: KubeError) -> dict[str, Any]:
         details["causes"] = list(error.causes)
     if error.status == 429:  # noqa: PLR2004  # the code is the name
         details["retryAfterSeconds"] = RETRY_SECONDS
-        if "disruption budget" in str(error):
-            details["causes"] = [{"reason": "DisruptionBudget", "message": str(error)}]
+    if isinstance(error, BudgetError):
+        details["causes"] = [{"reason": "DisruptionBudget", "message": str(error)}]
     return {
         "kind": "Status",
         "apiVersion": "v1",
