@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct, field
 
 from karpenter_linode.kube.errors import UnreadableError, error_from, status_of
+from karpenter_linode.kube.shallow import shallow
 from karpenter_linode.model import codec
 from karpenter_linode.model.meta import KubeObject
 from karpenter_linode.ports import WatchEvent
@@ -54,6 +55,7 @@ class _RawEvent(Struct, frozen=True):
 class _Named(Struct, frozen=True, rename="camel"):
     name: str = ""
     namespace: str = ""
+    uid: str = ""
     resource_version: str = ""
 
 
@@ -82,7 +84,7 @@ def decode_page(content: bytes, kind: type[T], call: str, unreadable: Unreadable
     else:
         return page
     try:
-        raw = msgspec.json.decode(content, type=_RawPage)
+        raw = msgspec.json.decode(shallow(content), type=_RawPage)
     except msgspec.MsgspecError as error:
         raise UnreadableError(f"{call}: {error}") from None
     items = (_or_none(bytes(item), kind, unreadable) for item in raw.items or ())
@@ -99,7 +101,7 @@ def decode_event(line: bytes, kind: type[T], call: str, unreadable: Unreadable) 
     try:
         event: _Event[T] = codec.decode(line, _event_of(kind))
     except codec.DecodeError:
-        return _odd_event(line, kind, call, unreadable)
+        return _odd_event(shallow(line), kind, call, unreadable)
     obj = event.object
     return WatchEvent(event.type, None if event.type == "BOOKMARK" else obj, obj.metadata.resource_version)
 
@@ -117,15 +119,15 @@ def _odd_event(line: bytes, kind: type[T], call: str, unreadable: Unreadable) ->
         if event.type == "ERROR":
             status = status_of(content)
             raise error_from(call, status.code or 500, status)
-        version = msgspec.json.decode(content, type=_AnyObject).metadata.resource_version
+        meta = msgspec.json.decode(content, type=_AnyObject).metadata
     except msgspec.MsgspecError as error:
         raise UnreadableError(f"{call}: {error}") from None
-    if event.type == "BOOKMARK":
-        return WatchEvent("BOOKMARK", None, version)
-    obj = _or_none(content, kind, unreadable)
+    obj = None if event.type == "BOOKMARK" else _or_none(content, kind, unreadable)
+    if obj is None and event.type == "DELETED":
+        obj = _nameplate(meta, kind)  # what was known of it, from when it could be read, must not stay for ever
     if obj is None or event.type not in {"ADDED", "MODIFIED", "DELETED"}:
-        return WatchEvent("BOOKMARK", None, version)
-    return WatchEvent(event.type, obj, version)  # type: ignore[arg-type]  # one of the three, as checked above
+        return WatchEvent("BOOKMARK", None, meta.resource_version)
+    return WatchEvent(event.type, obj, meta.resource_version)  # type: ignore[arg-type]  # one of the three, as checked above
 
 
 def _or_none(content: bytes, kind: type[T], unreadable: Unreadable) -> T | None:
@@ -134,6 +136,14 @@ def _or_none(content: bytes, kind: type[T], unreadable: Unreadable) -> T | None:
     except codec.DecodeError as error:
         meta = _name_of(content)
         unreadable(kind, f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name, str(error))
+        return None
+
+
+def _nameplate(meta: _Named, kind: type[T]) -> T | None:
+    """An object of which no more is known than which one it is; None for a kind that is nothing without the rest."""
+    try:
+        return codec.convert({"metadata": msgspec.to_builtins(meta)}, kind)
+    except codec.DecodeError:
         return None
 
 
@@ -150,7 +160,7 @@ def _object(content: bytes, kind: type[T]) -> T:
         return codec.decode(content, kind)
     except codec.DecodeError as error:
         try:
-            plain: Any = msgspec.json.decode(content)
+            plain: Any = msgspec.json.decode(shallow(content))
         except msgspec.MsgspecError:
             raise error from None
         return codec.convert(plain, kind)

@@ -55,7 +55,7 @@ def status_of(content: bytes) -> Status:
     """The Status in an answer; where there is none (a proxy's page), its beginning as the message."""
     try:
         return msgspec.json.decode(content, type=Status)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return Status(message=content[:_SHOWN].decode(errors="replace").strip())
 
 
