@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from karpenter_linode.cel import DEFAULT_COST_LIMIT, CompileError, EvaluationError, Part
 from karpenter_linode.dra.device_reasons import with_feature
+from karpenter_linode.dra.key_hints import key_hint
 from karpenter_linode.dra.selector import compiled
 from karpenter_linode.dra.validate import MAX_EXPRESSION, selector_problem
 from karpenter_linode.explain.text import Line, counted, names, table
@@ -33,6 +34,7 @@ class Verdict(Struct, frozen=True):
     Args:
         outcome: whether it is selected, or that the evaluation failed.
         error: why it failed, else empty.
+        hint: what to do about it, where a name is likely misspelt.
         cost: cost units used; None after an error.
         parts: the value of every part of the expression.
     """
@@ -41,6 +43,7 @@ class Verdict(Struct, frozen=True):
     error: str = ""
     cost: int | None = None
     parts: tuple[Part, ...] = ()
+    hint: str = ""
 
 
 Judged = list[tuple["Source", list[tuple[str, Verdict]]]]
@@ -92,7 +95,8 @@ def _verdict(program: Program, shape: Shape) -> Verdict:
     try:
         value, cost = program.evaluate_counted(variables)
     except EvaluationError as error:
-        return Verdict("error", with_feature(error.message), parts=parts)
+        hint = key_hint(error.message, shape.driver, shape.device)
+        return Verdict("error", with_feature(error.message), parts=parts, hint=hint)
     return Verdict("match" if value else "no_match", cost=cost, parts=parts)
 
 
@@ -118,6 +122,7 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
     return {
         "outcome": verdict.outcome,
         **({"error": verdict.error} if verdict.error else {}),
+        **({"hint": verdict.hint} if verdict.hint else {}),
         **({"cost": verdict.cost} if verdict.cost is not None else {}),
         "parts": [
             {
@@ -180,6 +185,8 @@ def _details(verdict: Verdict, holders: Iterable[str]) -> Iterator[Line]:
     reason = f": {verdict.error}" if verdict.error else ""
     style: Literal["good", "bad"] = "good" if verdict.outcome == "match" else "bad"
     yield Line(f"{_WORDS[verdict.outcome]} on {names(list(holders))}{reason}", style)
+    if verdict.hint:
+        yield Line(f"  hint: {verdict.hint}")
     for part in _without_repetition(verdict.parts):
         value = f"error: {part.error}" if part.error else part.value
         text = " ".join(part.text.split())

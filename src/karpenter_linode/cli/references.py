@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from karpenter_linode.cli.field_errors import field_text, path_of
 from karpenter_linode.cluster.view import is_supported
@@ -12,6 +12,7 @@ from karpenter_linode.explain.text import names
 from karpenter_linode.lifecycle.node_pool_validation import template_errors
 from karpenter_linode.model.core import Pod
 from karpenter_linode.model.karpenter import LinodeNodeClass, NodePool
+from karpenter_linode.model.labels import ALIASES, WELL_KNOWN
 from karpenter_linode.model.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from karpenter_linode.scheduling.pods import is_terminal
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from karpenter_linode.cli.yaml_reader import Path
     from karpenter_linode.model.core import PodResourceClaim
     from karpenter_linode.model.resource import ResourceClaimSpec
+
+_NEARLY: Final = 0.93  # a letter or two; instance-family, which somebody may have, is no misspelt instance-type
 
 
 def reference_errors(manifests: Manifests) -> list[Finding]:
@@ -135,13 +138,19 @@ def _node_pool(pool: NodePool, loaded: Loaded) -> Iterator[Finding]:
 
 
 def reference_warnings(manifests: Manifests) -> list[Finding]:
-    """LinodeNodeClasses that a NodePool names and the input lacks, though it holds others: likely a slip.
+    """What NodePools name that is likely misspelt.
 
-    Without any at all they were left out, and empty ones are assumed. On a cluster the NodePool would not be ready.
+    A LinodeNodeClass that the input lacks though it holds others: the NodePool would not be ready. Without any they
+    were left out, and empty ones are assumed. And a key of a requirement that is nearly the label of a plan: it is
+    taken for a label of one's own, and every plan is allowed.
 
     Args:
         manifests: the objects.
     """
+    return [*_missing_classes(manifests), *_misspelt_labels(manifests)]
+
+
+def _missing_classes(manifests: Manifests) -> list[Finding]:
     known = sorted({node_class.name for node_class, _ in manifests.of(LinodeNodeClass)})
     path: Path = ("spec", "template", "spec", "nodeClassRef", "name")
     refs = [(pool.spec.template.spec.node_class_ref, loaded) for pool, loaded in manifests.of(NodePool)]
@@ -152,6 +161,15 @@ def reference_warnings(manifests: Manifests) -> list[Finding]:
         for ref, loaded in refs
         if known and is_supported(ref) and ref.name not in known
     ]
+
+
+def _misspelt_labels(manifests: Manifests) -> Iterator[Finding]:
+    for pool, loaded in manifests.of(NodePool):
+        for index, requirement in enumerate(pool.spec.template.spec.requirements):
+            near = get_close_matches(requirement.key, sorted(WELL_KNOWN), n=1, cutoff=_NEARLY)
+            if near and requirement.key not in {*WELL_KNOWN, *ALIASES}:
+                path: Path = ("spec", "template", "spec", "requirements", index, "key")
+                yield loaded.finding(path, f"{requirement.key} is no label of plans; is {near[0]} meant?")
 
 
 def offer(name: str, known: list[str]) -> str:

@@ -27,8 +27,14 @@ def key_hint(message: str, driver: str, device: Device) -> str:
     if found is None or feature_of_attribute(found[1]) or message.endswith(UNPREDICTED):
         return ""
     key = found[1]
-    known = {name.rpartition("/")[2] for name in (*device.attributes, *device.capacity)}
-    near = _nearest(key, sorted(known))
+    places = {
+        name.rpartition("/")[2]: f"device.{side}['{name.rpartition('/')[0] or driver}']"
+        for side, names in (("capacity", device.capacity), ("attributes", device.attributes))
+        for name in names
+    }
+    if key in places:
+        return f"is {places[key]}.{key} meant?"
+    near = _nearest(key, sorted(places))
     if near:
         return f"is {near} meant? names are case-sensitive"
     return f"ask first whether it is there: '{key}' in device.attributes['{driver}'] && ..."

@@ -213,6 +213,25 @@ def test_one_slice_as_json(command: Command, tmp_path: Path) -> None:
     assert command("cel", "--slice", str(file), UUID).code == 0
 
 
+@pytest.mark.parametrize(
+    ("read", "hint"),
+    [
+        ("attributes['gpu.nvidia.com'].productname == 'x'", "is productName meant? names are case-sensitive"),
+        (
+            "attributes['gpu.nvidia.com'].memory == '24Gi'",
+            "is device.capacity['gpu.nvidia.com'].memory meant?",
+        ),
+        ("attributes['gpu.nvida.com'].type == 'gpu'", "is device.attributes['gpu.nvidia.com'].type meant?"),
+    ],
+)
+def test_a_key_that_is_not_there_is_answered_with_the_one_that_is(command: Command, read: str, hint: str) -> None:
+    told = command("cel", "--plan", "g2-gpu-rtx4000a1-s", f"device.{read}")
+    assert told.code == 1
+    assert f"  hint: {hint}\n" in told.out
+    (device,) = command("cel", "--plan", "g2-gpu-rtx4000a1-s", f"device.{read}", "-o", "json").data["devices"]
+    assert device["hint"] == hint
+
+
 def test_a_selector_that_fails_beside_a_match_is_not_good_enough(command: Command, tmp_path: Path) -> None:
     file = saved(tmp_path, resource_slice("a", gpu("gpu-0", uuid={"string": "x"}), gpu("gpu-1")))
     result = command("cel", "--slice", file, UUID)

@@ -187,3 +187,24 @@ def test_a_node_class_among_others_that_is_not_there(
 ) -> None:
     (tmp_path / "in.yaml").write_text("---".join(texts))
     assert [found.message for found in reference_warnings(load([str(tmp_path)]))] == messages
+
+
+@pytest.mark.parametrize(
+    ("key", "messages"),
+    [
+        (
+            "node.kubernetes.io/instance-typ",
+            ["node.kubernetes.io/instance-typ is no label of plans; is node.kubernetes.io/instance-type meant?"],
+        ),
+        ("kubernetes.io/arc", ["kubernetes.io/arc is no label of plans; is kubernetes.io/arch meant?"]),
+        ("kubernetes.io/arch", []),
+        ("beta.kubernetes.io/instance-type", []),
+        ("node.kubernetes.io/instance-family", []),
+        ("topology.kubernetes.io/rack", []),
+        ("example.com/team", []),
+    ],
+)
+def test_a_requirement_on_what_is_nearly_a_label_of_plans(tmp_path: Path, key: str, messages: list[str]) -> None:
+    requirement = f"[{{key: {key}, operator: In, values: [a]}}]"
+    (tmp_path / "in.yaml").write_text(NODE_POOL.replace("requirements: []", f"requirements: {requirement}"))
+    assert [found.message for found in reference_warnings(load([str(tmp_path)]))] == messages

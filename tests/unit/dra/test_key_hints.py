@@ -25,6 +25,8 @@ DEVICE = codec.convert(
         ("no such key: brnad", "is brand meant? names are case-sensitive"),
         ("no such key: memori", "is memory meant? names are case-sensitive"),
         ("no such key: ecc", "ask first whether it is there: 'ecc' in device.attributes['gpu.nvidia.com'] && ..."),
+        ("no such key: memory", "is device.capacity['gpu.nvidia.com'].memory meant?"),
+        ("no such key: brand", "is device.attributes['gpu.nvidia.com'].brand meant?"),
         ("no such key: uuid", ""),
         (f"no such key: brand {UNPREDICTED}", ""),
         ("division by zero", ""),
