@@ -300,6 +300,23 @@ def test_running_averse_pods_keep_others_away(make: Any) -> None:
     assert zone.values == ("test-zone-3",)
 
 
+@pytest.mark.parametrize(
+    ("state", "kept_away"),
+    [
+        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, True),  # kube-scheduler heeds it until it is gone
+        ({"status": {"phase": "Succeeded"}}, False),
+    ],
+)
+def test_averse_pods_keep_others_away_until_they_have_ended(
+    make: Any, state: dict[str, Any], *, kept_away: bool
+) -> None:
+    node = make.node("n", labels={ZONE: "test-zone-1"})
+    averse = make.pod(nodeName="n", **state, **apart(HOSTNAME))
+    solution = make.solve([make.pod("late", labels=APP)], nodes=[node], bound_pods=[averse])
+    assert [item.node for item in solution.existing if item.pods] == ([] if kept_away else ["n"])
+    assert len(solution.new_node_claims) == kept_away
+
+
 def test_preferred_anti_affinity_keeps_nobody_away(make: Any) -> None:
     weighted = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term(ZONE)}]}
     pods = [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from karpenter_linode.model import labels
 from karpenter_linode.model.requirements import Requirements
-from karpenter_linode.scheduling.pods import is_active
+from karpenter_linode.scheduling.pods import is_terminal, is_terminating
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -66,18 +66,20 @@ class Population:
         self._averse: list[tuple[Pod, NodeFacts]] = []
         for name, facts in self.nodes.items():
             for pod in bound.get(name, ()):
-                if pod.uid in excluded or not is_active(pod):
+                if pod.uid in excluded or is_terminal(pod):
                     continue
-                places = self._classes.setdefault(label_class(pod.namespace, pod.metadata.labels), {})
-                places[name] = places.get(name, 0) + 1
                 affinity = pod.spec.affinity
                 if affinity is not None and affinity.pod_anti_affinity is not None:
                     self._averse.append((pod, facts))
+                if is_terminating(pod):
+                    continue  # it attracts nobody any more, but keeps others away until it is gone
+                places = self._classes.setdefault(label_class(pod.namespace, pod.metadata.labels), {})
+                places[name] = places.get(name, 0) + 1
         self._passing: dict[NodeFilter, frozenset[str]] = {}
 
     @property
     def averse(self) -> Iterator[tuple[Pod, NodeFacts]]:
-        """Running pods with anti-affinity, and their nodes."""
+        """Running pods with anti-affinity, those on their way out too, and their nodes."""
         return iter(self._averse)
 
     def seed(self, group: TopologyGroup, bits_of_host: Callable[[str], int]) -> None:
