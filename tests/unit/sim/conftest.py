@@ -14,8 +14,10 @@ from karpenter_linode.model.linode import LinodeType, Region
 from karpenter_linode.model.quantity import Quantity
 from karpenter_linode.sim.clock import VirtualClock
 from karpenter_linode.sim.cluster import Account, EmbeddedCluster, SimSettings
-from karpenter_linode.sim.loop import run_virtual
+from karpenter_linode.sim.loop import VirtualLoop, run_virtual
 from karpenter_linode.sim.nodes import Machine
+from karpenter_linode.sim.seeded import SeededRandom
+from karpenter_linode.sim.store import Store
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ADA = LinodeType(id="g2-gpu-rtx4000a1-s", class_="gpu", vcpus=4, memory=16384, disk=524288, gpus=1)
@@ -103,3 +105,13 @@ def _run(play: Play, *, seed: int = 1, settings: SimSettings | None = None) -> W
 def run() -> Callable[..., World]:
     """Play a coroutine function in a fresh world under virtual time; returns the world as it was left."""
     return _run
+
+
+@pytest.fixture
+def store() -> Store:
+    """An API server in a world whose time stands still."""
+    loop = VirtualLoop()
+    store = Store(VirtualClock(loop, START), SeededRandom(1))
+    loop.close()
+    store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
+    return store
