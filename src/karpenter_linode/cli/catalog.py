@@ -40,7 +40,7 @@ def command() -> None:
     """  # noqa: D301 - \b is click's mark for "do not rewrap"
 
 
-@command.command("list")
+@command.command("list", short_help="List plans: size, GPUs, price, usable or not.")
 @click.option("--gpu", is_flag=True, help="Only plans with GPUs.")
 @options.region
 @options.output
@@ -55,7 +55,7 @@ def list_plans(*, gpu: bool, region: str | None, output: str) -> None:
     note(f"prices of region {where}; a live controller asks the Linode API for plans, prices and availability instead")
 
 
-@command.command("show")
+@command.command("show", short_help="Show one PLAN, and where its values come from.")
 @click.argument("plan")
 @options.region
 @options.output
