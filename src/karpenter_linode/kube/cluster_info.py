@@ -102,5 +102,9 @@ async def is_allowed(http: KubeHttp, permission: Permission) -> bool:
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
     }
-    content = await http.send(KubeCall("create", _REVIEW, "selfsubjectaccessreviews", body=body))
-    return msgspec.json.decode(content, type=_Review).status.allowed
+    call = KubeCall("create", _REVIEW, "selfsubjectaccessreviews", body=body)
+    content = await http.send(call)
+    try:
+        return msgspec.json.decode(content, type=_Review).status.allowed
+    except msgspec.MsgspecError as error:
+        raise UnreadableError(f"{call}: {error}") from None

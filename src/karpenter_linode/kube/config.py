@@ -186,8 +186,10 @@ def _read(path: Path) -> dict[str, Any] | None:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, RecursionError, yaml.YAMLError) as error:
         raise ConnectionConfigError(f"kubeconfig {path}: cannot be read: {error}") from None
+    except (ValueError, KeyError, AttributeError) as error:  # PyYAML's words for a value that isn't of its type
+        raise ConnectionConfigError(f"kubeconfig {path}: a value is not of its type: {error}") from None
     if not isinstance(document, dict):
         raise ConnectionConfigError(f"kubeconfig {path}: expected a mapping, found {type(document).__name__}")
     for section in _SECTIONS:

@@ -121,7 +121,7 @@ class JsonLogger:
     def _write(self, text: str) -> None:
         for output in self._outputs:
             try:
-                output.write(text)
+                _put(output, text)
                 output.flush()
             except OSError as error:
                 self._complain(error)
@@ -160,6 +160,13 @@ def open_outputs(paths: str) -> list[IO[str]]:
     streams = {"stdout": sys.stdout, "stderr": sys.stderr}
     names = [name.strip() for name in paths.split(",") if name.strip()]
     return [streams[name] if name in streams else Path(name).open("a", encoding="utf-8") for name in names]
+
+
+def _put(output: _Output, text: str) -> None:
+    try:
+        output.write(text)
+    except UnicodeEncodeError:  # of a stream that isn't UTF-8, or of what the system had in place of text
+        output.write(json.dumps(json.loads(text), separators=(",", ":")) + "\n")
 
 
 def _of_scope(scope: Scope) -> dict[str, Any]:

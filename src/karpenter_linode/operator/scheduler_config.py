@@ -45,8 +45,7 @@ def parse_scheduler_config(text: str) -> tuple[TopologySpreadConstraint, ...]:
         SchedulerConfigError: it cannot be read, or a constraint is not one.
     """
     try:
-        # A loader of its own on top of SafeLoader: it makes plain values only.
-        plain = yaml.load(text, _Loader)  # noqa: S506 - see above
+        plain = _loaded(text)
         config = msgspec.convert(codec.without_nulls(plain or {}), _Config)
     except (yaml.YAMLError, msgspec.ValidationError, RecursionError) as error:
         found = "nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
@@ -59,6 +58,15 @@ def parse_scheduler_config(text: str) -> tuple[TopologySpreadConstraint, ...]:
     if fault:
         raise SchedulerConfigError(f"parsing scheduler config, {fault}")
     return constraints
+
+
+def _loaded(text: str) -> Any:
+    try:
+        # A loader of its own on top of SafeLoader: it makes plain values only.
+        return yaml.load(text, _Loader)  # noqa: S506 - see above
+    except (ValueError, KeyError, AttributeError) as error:
+        # How PyYAML says that a value isn't of the type that its look or its tag promises, as 2026-13-45 or `!!int x`.
+        raise yaml.YAMLError(f"a value is not of its type: {error}") from None
 
 
 class _Loader(yaml.SafeLoader):

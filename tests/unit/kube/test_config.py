@@ -240,3 +240,18 @@ def test_a_plugin_that_fails_says_how(tmp_path: Path, script: str, said: str) ->
 def test_an_unknown_version_of_the_plugins_protocol_is_refused() -> None:
     with pytest.raises(ConnectionConfigError, match="v1alpha1"):
         ExecAuth(ExecPlugin("client.authentication.k8s.io/v1alpha1", "x"))
+
+
+@pytest.mark.parametrize("text", ["a: 2026-13-45", "a: !!int x", "a: !!bool x", "[" * 5000, "a: " + "1" * 5000, "\x00"])
+def test_a_kubeconfig_that_cannot_be_parsed_is_named(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "config"
+    file.write_text(text)
+    with pytest.raises(ConnectionConfigError, match=f"kubeconfig {file}: "):
+        load_config(str(file))
+
+
+def test_a_kubeconfig_that_is_no_text_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_bytes(b"a: \xff\xfe")
+    with pytest.raises(ConnectionConfigError, match=f"kubeconfig {file}: "):
+        load_config(str(file))

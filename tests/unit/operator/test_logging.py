@@ -177,3 +177,21 @@ def test_outputs_are_streams_or_files_that_are_added_to(tmp_path: Path) -> None:
     outputs[1].write("after\n")
     outputs[1].close()
     assert file.read_text(encoding="utf-8") == "before\nafter\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+def test_what_a_stream_has_no_letters_for_is_written_otherwise_and_ends_nothing(encoding: str) -> None:
+    raw = io.BytesIO()
+    log = JsonLogger([io.TextIOWrapper(raw, encoding=encoding)])
+    text = "caf\u00e9 \u2603 \udcff"  # the last is what Python has for a byte of a file's name that is no text
+    log.info("read", file=text)
+    log.info("and on")
+    assert [json.loads(line).get("file") for line in raw.getvalue().splitlines()] == [text, None]
+
+
+def test_a_secret_is_hidden_there_too() -> None:
+    raw = io.BytesIO()
+    log = JsonLogger([io.TextIOWrapper(raw, encoding="ascii")])
+    log.hide("s\u00e9cret-of-linode")
+    log.info("read", file="\u2603 s\u00e9cret-of-linode")
+    assert json.loads(raw.getvalue())["file"] == "\u2603 [redacted]"

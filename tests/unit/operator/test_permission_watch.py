@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import httpx2
+import pytest
 
 from karpenter_linode.kube.http import KubeHttp
 from karpenter_linode.operator.logging import JsonLogger
@@ -30,11 +31,14 @@ class Rbac:
         self.forbidden: list[dict[str, str]] = []
         self.questions = 0
         self.away = False
+        self.page = b""
 
     async def __call__(self, request: httpx2.Request) -> httpx2.Response:
         if self.away:
             raise httpx2.ConnectError("refused")
         self.questions += 1
+        if self.page:
+            return httpx2.Response(200, content=self.page)
         asked = json.loads(request.content)["spec"]["resourceAttributes"]
         refused = any(item.items() <= asked.items() for item in self.forbidden)
         return httpx2.Response(201, json={"status": {"allowed": not refused}})
@@ -111,3 +115,22 @@ def test_an_api_server_that_cannot_be_asked_changes_nothing() -> None:
         await clock.sleep(0)
 
     assert len(watched(rbac, story)) == 1
+
+
+@pytest.mark.parametrize("page", [b"<html>", b"null", b"{" * 9, b'{"status":{"allowed":"yes"}}'])
+def test_an_answer_that_is_none_changes_nothing_and_is_asked_for_again(page: bytes) -> None:
+    rbac = Rbac()
+    problems: list[str] = []
+
+    async def story(watch: PermissionWatch, clock: VirtualClock) -> None:
+        rbac.page = page
+        await clock.sleep(65)
+        problems.append(watch.problem())
+        rbac.page = b""
+        rbac.forbidden = [{"resource": "nodes", "verb": "delete"}]
+        await clock.sleep(35)
+        problems.append(watch.problem())
+
+    watched(rbac, story)
+    assert problems[0] == ""
+    assert "nodes" in problems[1]

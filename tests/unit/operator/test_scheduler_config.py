@@ -47,6 +47,11 @@ def test_an_empty_configuration_switches_it_off(text: str) -> None:
         ("a: &x [1]\nb: *x", "decoding scheduler config, aliases are not allowed"),
         ("[" * 5000, "decoding scheduler config, nested too deeply"),
         ("- 1", "decoding scheduler config, Expected `object`, got `array`"),
+        ("a: 2026-13-45", "decoding scheduler config, a value is not of its type"),
+        ("a: " + "1" * 5000, "decoding scheduler config, a value is not of its type"),
+        ("a: !!int x", "decoding scheduler config, a value is not of its type"),
+        ("a: !!bool x", "decoding scheduler config, a value is not of its type"),
+        ("a: !!timestamp x", "decoding scheduler config, a value is not of its type"),
         (
             configured('{"topologyKey": "a", "whenUnsatisfiable": "DoNotSchedule"}'),
             "validating scheduler config, podTopologySpread.defaultConstraints[0].maxSkew must be greater than 0",
