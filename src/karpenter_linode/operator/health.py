@@ -5,18 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, cast
 
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from starlette.requests import Request
+
+
+_CONNECTIONS: Final = 64
+_MOST: Final = 32
+_PATIENCE: Final = 30.0
+"""Seconds for a connection, and as many again for an answer that is under way by then."""
 
 
 class ListenError(Exception):
@@ -29,6 +36,33 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+class _Connection(H11Protocol):
+    """Cannot be held for ever: whoever opens many and says nothing must not keep the kubelet and Prometheus out."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the base has it
+        super().connection_made(transport)
+        self._made = self.loop.time()
+        self._end = self.loop.call_later(_PATIENCE, self._late)
+        others = cast("set[_Connection]", self.connections)
+        silent = [other for other in others if other is not self and not other._answers]  # noqa: SLF001 - one of us
+        if len(others) > _MOST and silent:
+            min(silent, key=lambda other: other._made).transport.abort()  # noqa: SLF001 - likewise
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end.cancel()
+        super().connection_lost(exc)
+
+    @property
+    def _answers(self) -> bool:
+        return not getattr(self.cycle, "response_complete", True)  # None before the first request
+
+    def _late(self) -> None:
+        if self._answers:
+            self._end = self.loop.call_later(_PATIENCE, self.transport.abort)
+        else:
+            self.transport.abort()
 
 
 class HttpServer:
@@ -48,7 +82,15 @@ class HttpServer:
         except OSError as error:
             raise ListenError(f"cannot listen on port {port}: {error.strerror}") from None
         self.port: int = self._socket.getsockname()[1]
-        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", limit_concurrency=64)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            http=_Connection,
+            ws="none",
+            limit_concurrency=_CONNECTIONS,
+        )
         self._server = _Server(config)
         self._task: asyncio.Task[None] | None = None
 
