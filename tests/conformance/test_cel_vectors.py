@@ -29,7 +29,7 @@ from karpenter_linode.cel.values import (
 )
 
 HERE = Path(__file__).parent
-SPEC = Path("/work/shared/vectors/cel-spec/cel-spec.jsonl.gz")
+SPEC = HERE.parents[2] / "shared" / "vectors" / "cel-spec" / "cel-spec.jsonl.gz"  # kept beside the project
 
 
 def load(name: str) -> Any:
