@@ -64,8 +64,8 @@ class SchedulingOptions(Struct, frozen=True, rename="camel", omit_defaults=True)
     reserved_capacity: bool = True
     allocation_steps: int = 200_000
     well_known_labels: tuple[str, ...] = ()
-    unsupported_topology_keys: frozenset[str] = frozenset()
-    unsupported_provisioners: frozenset[str] = frozenset()
+    unsupported_topology_keys: tuple[str, ...] = ()
+    unsupported_provisioners: tuple[str, ...] = ()
     scheduling_steps: int = 20_000_000
     reservation_id_label: str = ""
     reserved_offering_mode: Literal["Strict", "Fallback"] = "Strict"

@@ -188,8 +188,8 @@ def _volumes(problem: Problem) -> VolumeIndex:
         problem.persistent_volume_claims,
         problem.persistent_volumes,
         problem.storage_classes,
-        unsupported_keys=problem.options.unsupported_topology_keys,
-        unsupported_drivers=problem.options.unsupported_provisioners,
+        unsupported_keys=frozenset(problem.options.unsupported_topology_keys),
+        unsupported_drivers=frozenset(problem.options.unsupported_provisioners),
     )
 
 

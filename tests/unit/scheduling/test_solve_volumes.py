@@ -356,7 +356,7 @@ def test_volumes_from_the_tree_count_for_the_driver_that_took_over(make: Any, *,
     [
         (
             volume_claim(storageClassName="sc"),
-            {"unsupported_topology_keys": frozenset({ZONE})},
+            {"unsupported_topology_keys": (ZONE,)},
             (
                 "storage class uses unsupported topology key "
                 f"(PersistentVolumeClaim=default/pvc, StorageClass=sc, TopologyKey={ZONE})"
@@ -364,7 +364,7 @@ def test_volumes_from_the_tree_count_for_the_driver_that_took_over(make: Any, *,
         ),
         (
             volume_claim(storageClassName="sc"),
-            {"unsupported_provisioners": frozenset({"linodebs.csi.linode.com"})},
+            {"unsupported_provisioners": ("linodebs.csi.linode.com",)},
             (
                 "provisioner is not supported (PersistentVolumeClaim=default/pvc, "
                 "Provisioner=linodebs.csi.linode.com, StorageClass=sc)"
@@ -372,7 +372,7 @@ def test_volumes_from_the_tree_count_for_the_driver_that_took_over(make: Any, *,
         ),
         (
             volume_claim(metadata=BOUND, volumeName="pv"),
-            {"unsupported_provisioners": frozenset({"old.example.com"})},
+            {"unsupported_provisioners": ("old.example.com",)},
             (
                 "provisioner is not supported (PersistentVolume=pv, PersistentVolumeClaim=default/pvc, "
                 "Provisioner=old.example.com, StorageClass=)"
