@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=KubeObject)
 _SERVER: Final = 500
 _MAX_DOUBLINGS: Final = 10
+_TOLD_AFTER: Final = 5
+"""Failures in a row that an operator hears of; one now and then is the way of watches."""
 
 
 class WatchOptions(Struct, frozen=True):
@@ -112,7 +114,8 @@ class Watching:
     async def _wait(self, kind: type[KubeObject], failures: int, error: KubeError) -> None:
         self.reconnects += 1
         delay = self._pause(failures)
-        self._logger.debug("opening a watch again", kind=kind.KIND, error=str(error), delay=f"{delay:.1f}s")
+        tell = self._logger.warning if failures >= _TOLD_AFTER else self._logger.debug
+        tell("opening a watch again", kind=kind.KIND, error=str(error), delay=f"{delay:.1f}s")
         await self._clock.sleep(delay)
 
     def _pause(self, failures: int) -> float:

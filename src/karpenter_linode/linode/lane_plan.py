@@ -36,9 +36,9 @@ def gathering(joined: Sequence[datetime], now: datetime, quiet: timedelta, longe
         longest: the first one waits no longer than this.
 
     Returns:
-        Zero or less when it is time to look.
+        Zero or less when it is time to look; so it is where the clock was set back, which must not be waited out.
     """
-    if not joined:
+    if not joined or now < min(joined):
         return now - now
     return min(max(joined) + quiet, min(joined) + longest) - now
 

@@ -141,3 +141,11 @@ def test_an_open_watch_tells_how_long_it_has_heard_nothing(api: Any, stream: Any
         return staleness
 
     assert set(asyncio.run(read())) == {"nodes"}
+
+
+def test_a_watch_that_comes_to_nothing_again_and_again_is_told_of(api: Any, stream: Any, logger: Any) -> None:
+    kube, _ = api(*(stream(b"no event\n") for _ in range(6)), stream(line("ADDED", "2")))
+    events, _ = follow(kube, count=1)
+    assert [event.resource_version for event in events] == ["2"]
+    levels = [level for level, text, _ in logger.lines if text == "opening a watch again"]
+    assert levels == ["debug"] * 4 + ["warning"] * 2

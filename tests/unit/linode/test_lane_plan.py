@@ -48,6 +48,10 @@ def test_it_gathers_until_nobody_comes_or_the_first_has_waited_enough(joined: li
     assert waited == timedelta(seconds=left)
 
 
+def test_a_clock_that_was_set_back_is_not_waited_for() -> None:
+    assert lane_plan.gathering([NOW + timedelta(hours=1), NOW + timedelta(hours=2)], NOW, QUIET, LONGEST) == timedelta()
+
+
 def test_what_was_built_for_a_node_claim_is_found_by_its_exact_tag_oldest_first() -> None:
     machines = (instance(7, "a"), instance(3, "a"), instance(1, "a", status="deleting"), instance(2, "ab"), instance(4))
     view = ClusterView(instances={item.id: item for item in machines})
