@@ -52,7 +52,11 @@ class MinValues(Struct, frozen=True):
 
 
 def lowered(requirements: Requirements, shortfalls: Iterable[Shortfall]) -> Requirements:
-    """The requirements asking only for what there is, never for less than one value."""
+    """The requirements asking only for what there is.
+
+    Where plans have no value of a label at all that is nothing, so that pods that come later may join; what is
+    written into a NodeClaim asks for one at least (trap 27).
+    """
     for shortfall in shortfalls:
         item = requirements.get(shortfall.key)
         requirements = requirements.replace(
@@ -62,7 +66,7 @@ def lowered(requirements: Requirements, shortfalls: Iterable[Shortfall]) -> Requ
                 complement=item.complement,
                 gte=item.gte,
                 lte=item.lte,
-                min_values=max(1, shortfall.found),
+                min_values=shortfall.found,
             )
         )
     return requirements

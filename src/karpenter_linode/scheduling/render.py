@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from karpenter_linode.model import labels
 from karpenter_linode.model.karpenter import NodeClaim, NodeClaimResources, NodeClaimSpec
 from karpenter_linode.model.meta import ObjectMeta, OwnerReference
@@ -138,7 +140,10 @@ class _Written:
             if item.values and (item.gte is not None or item.lte is not None):
                 # Bounds are written without their exclusions; the value that the label will have says it all.
                 requirements = requirements.replace(one_of(key, value))
-        self.requirements: tuple[NodeSelectorRequirement, ...] = requirements.specs()
+        self.requirements: tuple[NodeSelectorRequirement, ...] = tuple(
+            msgspec.structs.replace(item, min_values=1) if item.min_values == 0 else item  # the CRD's least
+            for item in requirements.specs()
+        )
         self.labels = {**template.labels, **custom}
 
 

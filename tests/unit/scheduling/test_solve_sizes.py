@@ -238,7 +238,8 @@ def test_a_demand_is_never_lowered_to_none(make: Any) -> None:
     pool = with_min_values(make, (INTEGER, "Exists", (), 2))
     options = {**KNOWN, "min_values_policy": "BestEffort"}
     plans = [make.plan("it")]  # says nothing of the label
-    (claim,) = make.solve([make.pod()], [pool], plans, options=options).new_node_claims
+    (claim,) = make.solve([make.pod(), make.pod()], [pool], plans, options=options).new_node_claims
+    assert len(claim.pods) == 2  # what no plan promises does not keep a second pod away
     assert {item.key: item.min_values for item in claim.node_claim.spec.requirements}[INTEGER] == 1
 
 
