@@ -6,11 +6,12 @@ The form of rows and answers is that of the vectors' README, so that any file of
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import scheduling_cases
 
 from karpenter_linode.cel import CompileError, EvaluationError
 from karpenter_linode.dra import AllocationError, Features, InUse, allocate_on_node
@@ -65,23 +66,8 @@ def _device_id(text: str) -> DeviceID:
 
 def answer_scheduling(row: dict[str, Any]) -> dict[str, Any]:
     """Solve the problem of a row."""
-    cases = _sibling("scheduling_cases")
-    outcome: dict[str, Any] = cases.to_outcome(solve(cases.to_problem(row["problem"])))
+    outcome = scheduling_cases.to_outcome(solve(scheduling_cases.to_problem(row["problem"])))
     return {"id": row["id"], **outcome}
-
-
-def _sibling(name: str) -> Any:
-    """A module beside this one; test folders are not packages."""
-    known = sys.modules.get(f"conformance_{name}")
-    if known is not None:
-        return known
-    spec = importlib.util.spec_from_file_location(f"conformance_{name}", Path(__file__).parent / f"{name}.py")
-    if spec is None or spec.loader is None:
-        raise ImportError(name)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def answer_cel(row: dict[str, Any]) -> dict[str, Any]:

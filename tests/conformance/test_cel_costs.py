@@ -7,13 +7,12 @@ and its static estimate. Kubernetes 1.34 and 1.37 agree on all of them: the numb
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import run_vectors
 
 from karpenter_linode.cel import CelError, CompileError, CostLimitExceededError
 
@@ -21,38 +20,28 @@ HERE = Path(__file__).parent
 SLICES = 8
 
 
-def load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"conformance_costs_{name}", HERE / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @cache
 def rows() -> list[dict[str, Any]]:
-    return list(load("run_vectors").read_rows(HERE / "data" / "cel-costs.jsonl.gz"))
+    return list(run_vectors.read_rows(HERE / "data" / "cel-costs.jsonl.gz"))
 
 
-def variables_of(row: dict[str, Any], vectors: Any) -> Any:
+def variables_of(row: dict[str, Any]) -> Any:
     given = row["device"]
     amounts = given.get("capacity") or {}
     capacity = {name: {"value": amount} if isinstance(amount, str) else amount for name, amount in amounts.items()}
-    device = vectors.codec.convert({"name": "device", **given, "capacity": capacity}, vectors.Device)
-    return vectors.Shape(0, given["driver"], device, {}).cel_input()
+    device = run_vectors.codec.convert({"name": "device", **given, "capacity": capacity}, run_vectors.Device)
+    return run_vectors.Shape(0, given["driver"], device, {}).cel_input()
 
 
-def answer(row: dict[str, Any], vectors: Any) -> dict[str, Any]:
+def answer(row: dict[str, Any]) -> dict[str, Any]:
     """What a row should say, as far as it says it."""
     try:
-        program = vectors.CEL_ENVIRONMENT.compile(row["expression"])
+        program = run_vectors.CEL_ENVIRONMENT.compile(row["expression"])
     except CompileError:
         return {"outcome": "compile_error"}
     most = program.estimate[1]
     try:
-        matched, cost = program.evaluate_counted(variables_of(row, vectors))
+        matched, cost = program.evaluate_counted(variables_of(row))
     except CelError as error:
         return {"outcome": "runtime_error", "max": most, "limit": isinstance(error, CostLimitExceededError)}
     return {"outcome": "match" if matched else "no_match", "max": most, "cost": cost}
@@ -60,11 +49,10 @@ def answer(row: dict[str, Any], vectors: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("part", range(SLICES))
 def test_outcomes_costs_and_estimates_are_those_of_kubernetes(part: int) -> None:
-    vectors = load("run_vectors")
     wrong = []
     for row in rows()[part::SLICES]:
         expected = {name: row[name] for name in ("outcome", "cost", "limit", "max") if name in row}
-        found = answer(row, vectors)
+        found = answer(row)
         if {name: found.get(name) for name in expected} != expected:
             wrong.append((row["expression"], expected, found))
     assert wrong == []

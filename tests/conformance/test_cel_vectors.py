@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import math
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import run_vectors
 
 from karpenter_linode.cel import CompileError, Environment, EvaluationError, Type
 from karpenter_linode.cel import types as t
@@ -32,20 +31,10 @@ HERE = Path(__file__).parent
 SPEC = HERE.parents[2] / "shared" / "vectors" / "cel-spec" / "cel-spec.jsonl.gz"  # kept beside the project
 
 
-def load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"conformance_cel_{name}", HERE / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @cache
 def selector_rows() -> dict[str, list[dict[str, Any]]]:
     groups: dict[str, list[dict[str, Any]]] = {}
-    for row in load("run_vectors").read_rows(HERE / "data" / "cel-selectors.jsonl.gz"):
+    for row in run_vectors.read_rows(HERE / "data" / "cel-selectors.jsonl.gz"):
         groups.setdefault(row["group"], []).append(row)
     return groups
 
@@ -71,7 +60,7 @@ GROUPS = (
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_selectors_come_out_as_kubernetes_1_34_has_them(group: str) -> None:
-    answer = load("run_vectors").answer_cel
+    answer = run_vectors.answer_cel
     rows = selector_rows()[group]
     wrong = [
         (row["id"], row["expression"], row["outcome"], found)
@@ -277,6 +266,6 @@ def type_of(spelled: Any) -> Type:
     ],
 )
 def test_a_row_with_a_device_that_no_api_server_would_store_is_answered(row: dict[str, Any], error: str) -> None:
-    answer = load("run_vectors").answer("cel", {"id": "x", **row})
+    answer = run_vectors.answer("cel", {"id": "x", **row})
     assert (answer["id"], answer["outcome"]) == ("x", "runtime_error")
     assert error in answer["error"]

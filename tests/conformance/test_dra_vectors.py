@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import dra_judge
 import pytest
+import run_vectors
 
 HERE = Path(__file__).parent
 FILES = ("dra-allocation", "dra-newer-build-only", "dra-upstream-misses")
-
-
-def load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"conformance_{name}", HERE / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-run_vectors = load("run_vectors")
-dra_judge = load("dra_judge")
 
 
 def rows_by_group() -> dict[str, list[dict[str, Any]]]:

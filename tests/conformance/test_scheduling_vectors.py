@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+import run_vectors
+import scheduling_judge
 
 HERE = Path(__file__).parent
 # Rows where upstream's own outcome is wrong, and pods that must be unschedulable instead.
@@ -20,20 +20,6 @@ ODDITIES = {
     "odd-anti-first-free": {"p"},
     "odd-anti-owner-first": {"q"},
 }
-
-
-def load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"conformance_{name}", HERE / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-run_vectors = load("run_vectors")
-scheduling_judge = load("scheduling_judge")
 
 
 def rows_by_group(file: str) -> dict[str, list[dict[str, Any]]]:

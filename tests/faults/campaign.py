@@ -7,33 +7,16 @@ to what it takes, and told.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+import campaign_play
+import campaign_story
 from msgspec.structs import replace
-
-HERE = Path(__file__).parent
-
-
-@cache
-def load(name: str) -> Any:
-    """A module of the campaign, which lives in a folder that is no package."""
-    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-    if spec is None or spec.loader is None:
-        raise ImportError(name)
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-story_module, judge_module = load("campaign_story"), load("campaign_judge")
-play_module = load("campaign_play")
 
 
 def say(what: Any) -> None:
@@ -44,18 +27,18 @@ def say(what: Any) -> None:
 
 def run_seed(seed: int) -> Any:
     """Play the story of a seed; the verdict comes without the journal."""
-    return replace(play_module.play(story_module.random_story(seed)), journal=b"")
+    return replace(campaign_play.play(campaign_story.random_story(seed)), journal=b"")
 
 
 def minimised(story: Any) -> Any:
     """The story with the acts left out that its bad end doesn't take."""
-    wanted = _kinds(play_module.play(story).wrong)
+    wanted = _kinds(campaign_play.play(story).wrong)
     size = max(1, len(story.acts) // 2)
     while size:
         start = 0
         while start < len(story.acts):
             shorter = replace(story, acts=story.acts[:start] + story.acts[start + size :])
-            if _kinds(play_module.play(shorter).wrong) & wanted:
+            if _kinds(campaign_play.play(shorter).wrong) & wanted:
                 story = shorter
             else:
                 start += size
@@ -69,8 +52,8 @@ def _kinds(wrong: tuple[str, ...]) -> set[str]:
 
 def tell(seed: int) -> None:
     """Cut a story down, and print what is left and how it went."""
-    story = minimised(story_module.random_story(seed))
-    verdict = play_module.play(story)
+    story = minimised(campaign_story.random_story(seed))
+    verdict = campaign_play.play(story)
     (Path.cwd() / f"campaign-{seed}.jsonl").write_bytes(verdict.journal)
     for manifest in story.manifests:
         say(manifest)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+import campaign_judge
+import campaign_story
 from msgspec import Struct, structs
 
 from karpenter_linode.model.core import Node, Pod
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
     from karpenter_linode.sim.cluster import Account
 
-story_module: Any = sys.modules["campaign_story"]
-judge_module: Any = sys.modules["campaign_judge"]
 
 TOKEN = "a-token-that-no-line-may-show"  # noqa: S105 - the emulator takes any
 REST = 4 * 3600.0
@@ -81,7 +80,7 @@ def play(story: Any) -> Verdict:
 def _account(tier: str) -> Account:
     """An account that sees only the plans of the stories: scheduling simulations get shorter."""
     account = bundled_account()
-    wanted = {*story_module.GPU_PLANS, *story_module.CPU_PLANS}
+    wanted = {*campaign_story.GPU_PLANS, *campaign_story.CPU_PLANS}
     cluster = structs.replace(account.cluster, tier=tier)
     if tier == "enterprise":
         cluster = structs.replace(cluster, k8s_version="v1.34.6+lke2")
@@ -101,7 +100,7 @@ class Stage:
             account=_account(story.tier),
         )
         self.cluster, self.clock = self.world.cluster, self.world.clock
-        self.judge = judge_module.Judge(self.world)
+        self.judge = campaign_judge.Judge(self.world)
         self._tasks: list[asyncio.Task[None]] = []
         self._alive = asyncio.Lock()
 
@@ -115,7 +114,7 @@ class Stage:
             for act in self.story.acts:
                 await self._until(act.at)
                 self._do(act)
-            await self._until(story_module.CALM_AT)
+            await self._until(campaign_story.CALM_AT)
             await self._calm()
             ended = await self.world.run_until(self._ended, REST, step=10.0)
             wrong = [*self.judge.wrong, *self.judge.at_the_end(ended=ended)]
@@ -139,7 +138,7 @@ class Stage:
         return (
             not any(True for kind in (NodeClaim, Node) for _ in store.all(kind))
             and not self.cluster.linode.billing.running()
-            and all(is_terminal(pod) or judge_module.cannot_run(pod) for pod in store.all(Pod))
+            and all(is_terminal(pod) or campaign_judge.cannot_run(pod) for pod in store.all(Pod))
         )
 
     async def _until(self, at: float) -> None:
@@ -162,11 +161,11 @@ class Stage:
             await self.clock.sleep(5.0)
             now = self.clock.now().timestamp()
             for node in tuple(self.cluster.store.all(Node)):
-                kept = [taint for taint in node.spec.taints if taint.key != story_module.STARTUP_TAINT]
+                kept = [taint for taint in node.spec.taints if taint.key != campaign_story.STARTUP_TAINT]
                 if len(kept) == len(node.spec.taints) or now - seen.setdefault(node.uid, now) < _AGENT_SECONDS:
                     continue
                 plain = [{"key": item.key, "value": item.value, "effect": item.effect} for item in kept]
-                kind = judge_module.type_of(Node)
+                kind = campaign_judge.type_of(Node)
                 self.cluster.store.patch(kind, node.name, {"spec": {"taints": plain}}, patch_kind="merge")
 
     def _do(self, act: Any) -> None:

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import campaign
+import campaign_play
+import campaign_story
 import pytest
 from msgspec.structs import replace
 
 CAMPAIGN = Path(__file__).with_name("campaign.py")
 SEEDS = (302, 400, 401, 403, 404, 405, 407, 410)
 REPLAYED = 308
-
-
-def load() -> Any:
-    spec = importlib.util.spec_from_file_location("campaign", CAMPAIGN)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-campaign = load()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -54,11 +43,11 @@ def test_a_story_is_the_same_whenever_it_is_told() -> None:
 
 
 def test_another_seed_tells_another_story() -> None:
-    assert campaign.story_module.random_story(1) != campaign.story_module.random_story(2)
+    assert campaign_story.random_story(1) != campaign_story.random_story(2)
 
 
 def test_the_judge_sees_what_was_bought_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = campaign.play_module.Stage
+    stage = campaign_play.Stage
     plain = stage._calm
 
     async def bought_behind_their_back(self: Any) -> None:
@@ -67,8 +56,8 @@ def test_the_judge_sees_what_was_bought_in_vain(monkeypatch: pytest.MonkeyPatch)
         await plain(self)
 
     monkeypatch.setattr(stage, "_calm", bought_behind_their_back)
-    monkeypatch.setattr(campaign.play_module, "REST", 600.0)
-    story = replace(campaign.story_module.random_story(REPLAYED), acts=())
-    wrong = campaign.play_module.play(story).wrong
+    monkeypatch.setattr(campaign_play, "REST", 600.0)
+    story = replace(campaign_story.random_story(REPLAYED), acts=())
+    wrong = campaign_play.play(story).wrong
     assert any("is billed" in line for line in wrong)
     assert "1 Linodes for 0 NodeClaims (late POSTs: 0)" in wrong

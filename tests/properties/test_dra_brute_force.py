@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import dra_judge
+import run_vectors
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,19 +20,6 @@ if TYPE_CHECKING:
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 
-
-def load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"properties_{name}", CONFORMANCE / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-run_vectors = load("run_vectors")
-dra_judge = load("dra_judge")
 
 EXPRESSIONS = (
     "device.attributes['gpu.nvidia.com'].k == 0",

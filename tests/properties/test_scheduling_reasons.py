@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import scheduling_refusals
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,7 +36,6 @@ def load(path: str) -> Any:
 
 
 make = load("unit/scheduling/conftest.py").Make()
-refusals = load("properties/scheduling_refusals.py")
 
 
 def plans_told(reason: Reason) -> int:
@@ -65,14 +65,14 @@ def faults_of(problem: Problem, reason: Reason) -> list[str]:
     return faults
 
 
-@given(refusals.problems(make))
+@given(scheduling_refusals.problems(make))
 @CHECKED
 def test_below_each_node_pool_every_plan_is_accounted_for(problem: Problem) -> None:
     for item in solve(problem).unplaced:
         assert faults_of(problem, item.reason) == [], item.reason
 
 
-@given(refusals.problems(make), st.integers(0, 7))
+@given(scheduling_refusals.problems(make), st.integers(0, 7))
 @CHECKED
 def test_where_a_pod_is_missing_no_other_is_left_out_without_the_rule_that_did_it(problem: Problem, gone: int) -> None:
     before = {item.pod.name for item in solve(problem).unplaced}
