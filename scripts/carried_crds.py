@@ -13,7 +13,7 @@ import yaml
 
 ROOT = Path(__file__).parent.parent
 CHART = ROOT / "charts/karpenter-crd/templates"
-TARGET = ROOT / "src/karpenter_linode/sim/face/data/crds.json"
+TARGET = ROOT / "src/karpenter_linode/sim/data/crds.json"
 
 
 def carried() -> str:

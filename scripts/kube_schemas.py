@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-DATA = Path(__file__).parent.parent / "src/karpenter_linode/sim/face/data"
+DATA = Path(__file__).parent.parent / "src/karpenter_linode/sim/data"
 KINDS = {
     "api__v1": (
         *("Namespace", "Pod", "Node", "Event", "ConfigMap", "Secret", "ServiceAccount", "Service"),

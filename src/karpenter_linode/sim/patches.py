@@ -1,6 +1,6 @@
-"""The three kinds of patch, as pure functions on JSON values: nothing that is passed in is changed.
+"""Merge patches and JSON patches, as pure functions on JSON values: nothing that is passed in is changed.
 
-Sources: RFC 7386 (merge), RFC 6902 (JSON patch), Kubernetes' strategic merge with the list keys of the kinds in use.
+Sources: RFC 7386 (merge), RFC 6902 (JSON patch). Strategic merge patches need schemas: ``sim.strategic``.
 """
 
 from __future__ import annotations
@@ -12,25 +12,6 @@ from karpenter_linode.ports import InvalidError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MERGE_KEYS: Final = {
-    "conditions": "type",
-    "ownerReferences": "uid",
-    "containers": "name",
-    "initContainers": "name",
-    "ephemeralContainers": "name",
-    "volumes": "name",
-    "env": "name",
-    "addresses": "type",
-    "resourceClaims": "name",
-    "resourceClaimStatuses": "name",
-    "topologySpreadConstraints": "topologyKey",
-    "schedulingGates": "name",
-}
-"""List fields that strategic merge joins by a key; taints and tolerations are replaced whole, as in Kubernetes."""
-
-PRIMITIVE_SETS: Final = frozenset({"finalizers"})
-_DELETE_FROM: Final = "$deleteFromPrimitiveList/"
-_ORDER: Final = "$setElementOrder/"
 _INDEX_DIGITS: Final = 9
 
 
@@ -44,48 +25,6 @@ def merge_patch(target: Any, patch: Any) -> Any:
             result.pop(key, None)
         else:
             result[key] = merge_patch(result.get(key), value)
-    return result
-
-
-def strategic_merge_patch(target: Any, patch: Any) -> Any:
-    """Apply a strategic merge patch: as a merge patch, but lists with a merge key are joined by it."""
-    if not isinstance(patch, dict):
-        return patch
-    if patch.get("$patch") == "replace":
-        return {key: value for key, value in patch.items() if key != "$patch"}
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if key.startswith((_ORDER, "$patch")):
-            continue
-        if key.startswith(_DELETE_FROM):
-            field = key.removeprefix(_DELETE_FROM)
-            result[field] = [item for item in result.get(field, []) if item not in value]
-        elif value is None:
-            result.pop(key, None)
-        elif isinstance(value, list):
-            result[key] = _merge_list(key, result.get(key) or [], value)
-        else:
-            result[key] = strategic_merge_patch(result.get(key), value)
-    return result
-
-
-def _merge_list(field: str, current: list[Any], patch: list[Any]) -> list[Any]:
-    if field in PRIMITIVE_SETS:
-        return [*current, *(item for item in patch if item not in current)]
-    merge_key = MERGE_KEYS.get(field)
-    if merge_key is None:
-        return patch
-    if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
-        return [item for item in patch if item.get("$patch") != "replace"]
-    result = list(current)
-    for item in patch:
-        place = next((i for i, old in enumerate(result) if old.get(merge_key) == item.get(merge_key)), None)
-        if item.get("$patch") == "delete":
-            result = [old for old in result if old.get(merge_key) != item.get(merge_key)]
-        elif place is None:
-            result.append(item)
-        else:
-            result[place] = strategic_merge_patch(result[place], item)
     return result
 
 

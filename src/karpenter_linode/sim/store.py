@@ -18,9 +18,11 @@ from karpenter_linode.ports import AlreadyExistsError, ConflictError, InvalidErr
 from karpenter_linode.sim import deletion
 from karpenter_linode.sim.api_selectors import field_predicate, label_predicate
 from karpenter_linode.sim.defaults import fill_defaults
-from karpenter_linode.sim.patches import json_patch, merge_patch, strategic_merge_patch
+from karpenter_linode.sim.patches import json_patch, merge_patch
 from karpenter_linode.sim.resource_types import RESOURCE_TYPES, ResourceType, served_type, type_of
+from karpenter_linode.sim.schemas import schema_of
 from karpenter_linode.sim.stored import Stored
+from karpenter_linode.sim.strategic import strategic_merge
 from karpenter_linode.sim.validation import check_create, check_update
 from karpenter_linode.sim.watches import HISTORY, Change, ChangeType, History
 
@@ -177,6 +179,7 @@ class Store:
             NotFoundError: no such object.
             ConflictError: the patch names another resourceVersion or uid.
             InvalidError: the server's validation refuses the result.
+            PatchError: a strategic merge patch that makes no sense.
         """
         current = self.get(kind, name, namespace)
         if not isinstance(patch, Mapping):
@@ -184,7 +187,7 @@ class Store:
         elif patch_kind == "strategic":
             if kind.custom:
                 raise _unsupported_patch()
-            new = strategic_merge_patch(current.plain, patch)
+            new = strategic_merge(schema_of(kind), current.plain, patch)
         else:
             new = merge_patch(current.plain, patch)
         return self._update(kind, current, new, subresource)

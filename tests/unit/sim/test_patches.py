@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karpenter_linode.model.core import Node
 from karpenter_linode.ports import InvalidError
-from karpenter_linode.sim.patches import json_patch, merge_patch, strategic_merge_patch
+from karpenter_linode.sim.patches import json_patch, merge_patch
+from karpenter_linode.sim.resource_types import type_of
+from karpenter_linode.sim.schemas import schema_of
+from karpenter_linode.sim.strategic import strategic_merge
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
@@ -49,13 +53,19 @@ def test_patching_changes_neither_side_and_is_idempotent(target: Any, patch: Any
     assert (target, patch) == before
 
 
+def strategic_merge_patch(target: Any, patch: Any) -> Any:
+    """A strategic merge patch applied to what a Node holds."""
+    return strategic_merge(schema_of(type_of(Node)), target, patch)
+
+
 def test_strategic_merge_joins_conditions_by_type() -> None:
-    target = {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Initialized", "status": "True"}]}
-    patch = {"conditions": [{"type": "Ready", "status": "True"}, {"type": "PodScheduled", "status": "True"}]}
-    assert strategic_merge_patch(target, patch)["conditions"] == [
+    before = [{"type": "Ready", "status": "False"}, {"type": "DiskPressure", "status": "False"}]
+    change = [{"type": "Ready", "status": "True"}, {"type": "PIDPressure", "status": "False"}]
+    merged = strategic_merge_patch({"status": {"conditions": before}}, {"status": {"conditions": change}})
+    assert merged["status"]["conditions"] == [
         {"type": "Ready", "status": "True"},
-        {"type": "Initialized", "status": "True"},
-        {"type": "PodScheduled", "status": "True"},
+        {"type": "DiskPressure", "status": "False"},
+        {"type": "PIDPressure", "status": "False"},
     ]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from karpenter_linode.sim.face.errors import bad_request
-from karpenter_linode.sim.face.schemas import schema_of
 from karpenter_linode.sim.face.structure import Findings, pruned, with_defaults
+from karpenter_linode.sim.schemas import schema_of
 from karpenter_linode.sim.validation import RefusedError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karpenter_linode.sim.face.ages import age
 from karpenter_linode.sim.face.columns import NAME, Column
-from karpenter_linode.sim.face.schemas import custom_version
+from karpenter_linode.sim.schemas import custom_version
 
 if TYPE_CHECKING:
     from datetime import datetime

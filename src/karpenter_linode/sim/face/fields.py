@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from karpenter_linode.sim.face.schemas import Schema, field_schema, item_schema, resolved
+from karpenter_linode.sim.schemas import Schema, field_schema, item_schema, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -13,7 +13,7 @@ from karpenter_linode.sim.face.fields import Path
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from karpenter_linode.sim.face.schemas import Schema
+    from karpenter_linode.sim.schemas import Schema
 
 Plain = dict[str, Any]
 

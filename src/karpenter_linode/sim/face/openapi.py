@@ -7,7 +7,8 @@ import json
 from functools import cache
 from typing import Any, Final
 
-from karpenter_linode.sim.face.schemas import (
+from karpenter_linode.sim.face.served import Resource, group_versions, resources
+from karpenter_linode.sim.schemas import (
     GROUP_VERSION_KIND,
     LIST_META,
     PREFIX,
@@ -16,7 +17,6 @@ from karpenter_linode.sim.face.schemas import (
     schema_name,
     schema_of,
 )
-from karpenter_linode.sim.face.served import Resource, group_versions, resources
 
 Plain = dict[str, Any]
 

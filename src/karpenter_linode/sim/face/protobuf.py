@@ -34,7 +34,7 @@ Value = int | bytes
 @cache
 def _messages() -> dict[str, dict[int, tuple[str, str, str]]]:
     """Of each message: field number -> (name, how often, kind)."""
-    text = files("karpenter_linode.sim.face").joinpath("data/messages.json").read_text()
+    text = files("karpenter_linode.sim").joinpath("data/messages.json").read_text()
     return {
         message: {int(number): (name, *_split(kind)) for number, (name, kind) in fields.items()}
         for message, fields in json.loads(text).items()

@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpenter_linode.sim.face.schemas import custom_definition, custom_version
 from karpenter_linode.sim.resource_types import RESOURCE_TYPES, ResourceType
+from karpenter_linode.sim.schemas import custom_definition, custom_version
 
 VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 _CHANGE: Final = ("get", "patch", "update")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import re2
 from msgspec import Struct, field
 
-from karpenter_linode.sim.face.schemas import Schema, field_schema, item_schema, resolved
+from karpenter_linode.sim.schemas import Schema, field_schema, item_schema, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,9 +19,9 @@ from karpenter_linode.sim.face.requests import (
     check_bounds,
     object_in,
 )
-from karpenter_linode.sim.face.schemas import schema_of
-from karpenter_linode.sim.face.strategic import strategic_merge
 from karpenter_linode.sim.patches import json_patch, merge_patch
+from karpenter_linode.sim.schemas import schema_of
+from karpenter_linode.sim.strategic import strategic_merge
 
 if TYPE_CHECKING:
     from karpenter_linode.ports import Clock

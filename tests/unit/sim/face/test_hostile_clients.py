@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from karpenter_linode.sim.face.schemas import resolved, schema_of
 from karpenter_linode.sim.face.served import resources
+from karpenter_linode.sim.schemas import resolved, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,9 +12,9 @@ from karpenter_linode.sim.face.ages import age, human_duration
 from karpenter_linode.sim.face.columns_custom import parse_path
 from karpenter_linode.sim.face.discovery import AGGREGATED
 from karpenter_linode.sim.face.openapi import V2_PROTOBUF, V2_PROTOBUF_ASKED
-from karpenter_linode.sim.face.schemas import schema_of
 from karpenter_linode.sim.face.served import resources
 from karpenter_linode.sim.face.tables import columns_of
+from karpenter_linode.sim.schemas import schema_of
 
 Talk = Callable[..., None]
 PODS = "/api/v1/namespaces/default/pods"

@@ -35,7 +35,7 @@ def custom_definitions() -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def _data(name: str) -> dict[str, Any]:
-    text = files("karpenter_linode.sim.face").joinpath("data", name).read_text(encoding="utf-8")
+    text = files("karpenter_linode.sim").joinpath("data", name).read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
 

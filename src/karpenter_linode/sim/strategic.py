@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from karpenter_linode.sim.face.errors import bad_request
-from karpenter_linode.sim.face.schemas import Schema, field_schema, item_schema, resolved
+from karpenter_linode.ports import KubeError
+from karpenter_linode.sim.schemas import Schema, field_schema, item_schema, resolved
 
 _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
@@ -14,11 +14,17 @@ _ORDER: Final = "$setElementOrder/"
 _DELETE: Final = "$deleteFromPrimitiveList/"
 
 
+class PatchError(KubeError):
+    """A strategic merge patch that makes no sense (400)."""
+
+    status = 400
+
+
 def strategic_merge(schema: Schema, current: Any, patch: Any) -> Any:
     """The current value with a strategic merge patch applied; neither is changed.
 
     Raises:
-        RequestError: a directive of the wrong type (400).
+        PatchError: a directive of the wrong type.
     """
     if not isinstance(patch, dict):
         return patch
@@ -27,7 +33,7 @@ def strategic_merge(schema: Schema, current: Any, patch: Any) -> Any:
     if directive == "delete":
         return {}
     if directive not in ("merge", "replace"):
-        raise bad_request(f"unknown patch type: {directive!r}")
+        raise PatchError(f"unknown patch type: {directive!r}")
     result = dict(current) if isinstance(current, dict) and directive == "merge" else {}
     if _RETAIN in patch:
         kept = _list(patch[_RETAIN], _RETAIN)
@@ -67,7 +73,7 @@ def _merged_list(schema: Schema, current: list[Any], patch: list[Any]) -> list[A
         there = {_identity(item) for item in current}
         return [*current, *(item for item in patch if _identity(item) not in there)]
     if any(not isinstance(item, dict) for item in (*patch, *current)):
-        raise bad_request(f"a list that merges by {key!r} must hold mappings")
+        raise PatchError(f"a list that merges by {key!r} must hold mappings")
     if any(item.get(_DIRECTIVE) == "replace" for item in patch):
         return [item for item in patch if item.get(_DIRECTIVE) != "replace"]
     return _merged_by_key(item_schema(schema), key, current, patch)
@@ -80,7 +86,7 @@ def _merged_by_key(items: Schema, key: str, current: list[Any], patch: list[Any]
         places.setdefault(_identity(item.get(key)), []).append(place)
     for place, item in enumerate(patch, len(current)):
         if key not in item:
-            raise bad_request(f"map: {item} does not contain declared merge key: {key}")
+            raise PatchError(f"map: {item} does not contain declared merge key: {key}")
         same = places.setdefault(_identity(item[key]), [])
         if item.get(_DIRECTIVE) == "delete":
             for gone in same:
@@ -117,5 +123,5 @@ def _ordered(items: list[Any], order: list[Any], key: str) -> list[Any]:
 
 def _list(value: Any, name: str) -> list[Any]:
     if not isinstance(value, list):
-        raise bad_request(f"{name}: found {type(value).__name__}, expected a list")
+        raise PatchError(f"{name}: found {type(value).__name__}, expected a list")
     return value
