@@ -13,7 +13,13 @@ from karpenter_linode.scheduling.default_spread import SpreadSelectors
 from karpenter_linode.scheduling.pods import DRA_IGNORED, DRA_SKIPPED_LOG
 from karpenter_linode.scheduling.refusals import RESERVED, WITHOUT_POOLS
 from karpenter_linode.scheduling.solver import UNREACHED
-from karpenter_linode.scheduling.world import POOL_INVALID, POOL_NOT_READY, SHORT_OF_MIN_VALUES, WITHOUT_PLANS
+from karpenter_linode.scheduling.world import (
+    NO_PLAN_LEFT,
+    POOL_INVALID,
+    POOL_NOT_READY,
+    SHORT_OF_MIN_VALUES,
+    WITHOUT_PLANS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,7 +43,6 @@ _FAILED_WINDOW: Final = 300
 _POOL_WINDOW: Final = 60
 _BY_MIN_VALUES: Final = " due to minValues incompatibility"
 _OUT_OF_ORDER: Final = frozenset({POOL_NOT_READY, POOL_INVALID})
-_SHORT_OF_PLANS: Final = frozenset({SHORT_OF_MIN_VALUES, WITHOUT_PLANS})
 _WITHOUT_ERROR: Final = UNREACHED | {RESERVED}
 _BY_ZONE: Final = "karpenter_scheduler_pending_pods_by_effective_zone_count"
 
@@ -156,12 +161,14 @@ class SolutionReport:
             name = note.subject.removeprefix("NodePool ")
             if note.code in _OUT_OF_ORDER:
                 self._log("error", note.message, NodePool=name)
-            elif note.code in _SHORT_OF_PLANS:
-                text, colon, error = note.message.partition(": ")
-                self._log("info", text, NodePool=name, **({"minValuesIncompatibleErr": error} if colon else {}))
-                self._without_plans(name, _BY_MIN_VALUES if colon else "")
+            elif note.code == SHORT_OF_MIN_VALUES:
+                self._log("info", NO_PLAN_LEFT, NodePool=name, minValuesIncompatibleErr=note.fact("error"))
+                self._without_plans(name, _BY_MIN_VALUES)
+            elif note.code == WITHOUT_PLANS:
+                self._log("info", note.message, NodePool=name)
+                self._without_plans(name)
 
-    def _without_plans(self, name: str, cause: str) -> None:
+    def _without_plans(self, name: str, cause: str = "") -> None:
         pool = self._runtime.state.get(NodePool, name)
         if pool is not None:
             text = f"NodePool requirements filtered out all compatible available instance types{cause}"

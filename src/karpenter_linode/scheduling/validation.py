@@ -74,13 +74,14 @@ def _bound(key: str, spec: PersistentVolumeClaimSpec, index: VolumeIndex, *, com
     name = spec.volume_name
     facts = f"PersistentVolume={name}, PersistentVolumeClaim={key}"
     volume = index.volumes.get(name)
-    wrapped = f"{facts}, StorageClass={spec.storage_class_name or ''}"
+    storage_class = f"StorageClass={spec.storage_class_name or ''}"
+    wrapped = f"{facts}, {storage_class}"
     if volume is None:
         yield f'failed to validate pvc, persistentvolumes "{name}" not found ({wrapped})'
     elif volume.metadata.deletion_timestamp is not None:
         yield f"failed to validate pvc, persistentvolume is being deleted ({wrapped})"
     elif index.driver(spec) in index.unsupported_drivers:
-        yield _unsupported_driver(index.driver(spec), wrapped)
+        yield _unsupported_driver(facts, index.driver(spec), storage_class)
     elif not complete:
         yield f"pvc is considered unbound because it does not contain annotation ({facts}, annotation={BIND_COMPLETED})"
 
@@ -100,7 +101,7 @@ def _unbound(key: str, spec: PersistentVolumeClaimSpec, index: VolumeIndex) -> I
     elif (topology := _unsupported_key(found, index)) is not None:
         yield f"failed to validate pvc, storage class uses unsupported topology key ({facts}, TopologyKey={topology})"
     elif index.driver(spec) in index.unsupported_drivers:
-        yield _unsupported_driver(index.driver(spec), facts)
+        yield _unsupported_driver(f"PersistentVolumeClaim={key}", index.driver(spec), f"StorageClass={name}")
 
 
 def _unsupported_key(found: StorageClass, index: VolumeIndex) -> str | None:
@@ -108,6 +109,5 @@ def _unsupported_key(found: StorageClass, index: VolumeIndex) -> str | None:
     return next((key for key in keys if key in index.unsupported_keys), None)
 
 
-def _unsupported_driver(driver: str, facts: str) -> str:
-    claim, storage_class = facts.rsplit(", ", 1)  # facts are told in the order of their names
+def _unsupported_driver(claim: str, driver: str, storage_class: str) -> str:
     return f"failed to validate pvc, provisioner is not supported ({claim}, Provisioner={driver}, {storage_class})"

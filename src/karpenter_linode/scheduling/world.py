@@ -38,6 +38,7 @@ POOL_NOT_READY: Final = "pool-not-ready"
 POOL_INVALID: Final = "pool-invalid"
 SHORT_OF_MIN_VALUES: Final = "min-values"
 WITHOUT_PLANS: Final = "no-instance-types"
+NO_PLAN_LEFT: Final = "skipping, nodepool requirements filtered out all instance types"
 
 
 class World:
@@ -96,9 +97,9 @@ class World:
         )
         self.topology = Topology(universe, population, _namespaces(problem), self.existing, respect_preferences=respect)
 
-    def note(self, code: str, message: str, subject: str = "") -> None:
+    def note(self, code: str, message: str, subject: str = "", facts: tuple[tuple[str, str], ...] = ()) -> None:
         """Say something about the whole simulation."""
-        self.notes.append(Reason(code, message, subject))
+        self.notes.append(Reason(code, message, subject, facts))
 
     def _usable_pools(self) -> tuple[NodePool, ...]:
         usable = []
@@ -129,15 +130,10 @@ class World:
             wanted = MinValues.of(requirements)
             missing = wanted.shortfalls(plans, mask) if wanted is not None else ()
             if missing and self.options.min_values_policy == "Strict":
-                self.note(
-                    SHORT_OF_MIN_VALUES,
-                    "skipping, nodepool requirements filtered out all instance types: " + min_values_refusal(missing),
-                    f"NodePool {pool.name}",
-                )
+                error = min_values_refusal(missing)
+                self.note(SHORT_OF_MIN_VALUES, f"{NO_PLAN_LEFT}: {error}", f"NodePool {pool.name}", (("error", error),))
             elif not mask:
-                text = "skipping, nodepool requirements filtered out all instance types"
-                if not len(plans):
-                    text = "skipping, no resolved instance types found"
+                text = NO_PLAN_LEFT if len(plans) else "skipping, no resolved instance types found"
                 self.note(WITHOUT_PLANS, text, f"NodePool {pool.name}")
             else:
                 templates.append(Template(pool, plans.subset(mask), daemons))

@@ -28,7 +28,7 @@ from karpenter_linode.sim.linode.app import create_app
 from karpenter_linode.sim.linode.delays import LinodeDelays
 from karpenter_linode.sim.linode.events import NodeBooted
 from karpenter_linode.sim.linode.world import DEFAULT_CLUSTER, DEFAULT_DELAYS, LinodeWorld
-from karpenter_linode.sim.machine_shape import shape_of
+from karpenter_linode.sim.machine_shape import MachineShape, shape_of
 from karpenter_linode.sim.metrics import MemoryMetrics
 from karpenter_linode.sim.namespaces import NamespaceController
 from karpenter_linode.sim.nodes import Machine, NodeLifecycle
@@ -43,7 +43,7 @@ from karpenter_linode.sim.watches import HISTORY
 from karpenter_linode.sim.workloads import DaemonSetController
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
     from karpenter_linode.ports import Clock
@@ -101,6 +101,7 @@ class EmbeddedCluster:
         account: what Linode sells, and the LKE cluster.
         seed: decides every name, UID and delay.
         settings: how the world behaves.
+        machine_shape: what a plan's kubelet reports.
 
     Attributes:
         store: the API server's store.
@@ -122,6 +123,7 @@ class EmbeddedCluster:
         *,
         seed: int,
         settings: SimSettings = DEFAULT_SETTINGS,
+        machine_shape: Callable[[LinodeType], MachineShape] = shape_of,
     ) -> None:
         delays = settings.delays
         self.clock = clock
@@ -132,6 +134,7 @@ class EmbeddedCluster:
         self.agenda = Agenda(clock)
         self.store = Store(clock, self.random, history=min(HISTORY, settings.keep or HISTORY))
         self.metrics = MemoryMetrics()
+        self._shape = machine_shape
         self.linode = LinodeWorld(
             clock,
             self.random.child("linode"),
@@ -276,7 +279,7 @@ class EmbeddedCluster:
 
     def _machine(self, event: NodeBooted) -> Machine:
         plan = self.linode.types[event.instance_type]
-        shape = shape_of(plan)
+        shape = self._shape(plan)
         return Machine(
             node_name=event.node_name,
             provider_id=event.provider_id,

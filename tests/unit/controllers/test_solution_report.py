@@ -89,7 +89,10 @@ SKIPPED = "skipping, nodepool requirements filtered out all instance types"
     ("note", "more"),
     [
         (Reason("no-instance-types", SKIPPED, "NodePool pool"), ""),
-        (Reason("min-values", f"{SKIPPED}: too few", "NodePool pool"), " due to minValues incompatibility"),
+        (
+            Reason("min-values", f"{SKIPPED}: too few", "NodePool pool", (("error", "too few"),)),
+            " due to minValues incompatibility",
+        ),
     ],
 )
 def test_a_node_pool_that_nothing_can_be_built_from_is_told(lab: Any, note: Reason, more: str) -> None:
